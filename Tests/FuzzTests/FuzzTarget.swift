@@ -21,7 +21,7 @@ struct FuzzTarget: Sendable {
 
     static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
 
-    static let all = messages + cache + cookies + layers + texts
+    static let all = messages + cache + cookies + layers + texts + limits
 
     private static let messages = [
         FuzzTarget(name: "response-head", check: responseHead), FuzzTarget(name: "transfer-lines", check: transferLines),
@@ -185,11 +185,10 @@ struct FuzzTarget: Sendable {
         var rest = input.dropFirst()
         var produced = 0
         while !rest.isEmpty {
-            let goesOn = try? rest.prefix(max(Int(first) / 4, 1)).withUnsafeBytes { piece in
-                try decoder.decode(piece) { decoded in
-                    produced += decoded.count
-                    return produced < 1 << 20
-                }
+            let goesOn: Bool? = try? rest.prefix(max(Int(first) / 4, 1)).withUnsafeBytes { piece in
+                var input = piece
+                while produced < 1 << 20, let step = try decoder.step(&input) { produced += step.bytes.count }
+                return produced < 1 << 20
             }
             guard goesOn == true else { return }
             rest = rest.dropFirst(max(Int(first) / 4, 1))

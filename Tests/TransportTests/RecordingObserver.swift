@@ -104,3 +104,20 @@ extension CurlTransport {
         return await observer.end()
     }
 }
+
+/// Drops the body of a transfer, of which it would need more memory than there is.
+final class DroppingObserver: TransferObserver {
+    private let state = Lock<(hasHead: Bool, completion: TransferCompletion?)>((false, nil))
+
+    var hasHead: Bool { state.withLock { $0.hasHead } }
+    var completion: TransferCompletion? { state.withLock { $0.completion } }
+
+    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
+        state.withLock { $0.hasHead = true }
+        return .proceed
+    }
+
+    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .proceed }
+    func transfer(_ id: Int, didSend count: Int64) {}
+    func transfer(_ id: Int, didComplete completion: TransferCompletion) { state.withLock { $0.completion = completion } }
+}

@@ -19,6 +19,11 @@ extension EventLoopThread {
         mailbox.post(.resumeSending(transfer.id))
     }
 
+    /// Schedules the decoding of a transfer's body to be continued in another turn.
+    func resumeDecodingLater(_ transfer: Transfer) {
+        mailbox.post(.resumeDecoding(transfer.id))
+    }
+
     /// The date of an earlier monotonic time.
     func date(of time: Nanoseconds) -> Date { wallClock.date(of: time, inTurn: now) }
 

@@ -164,6 +164,7 @@ final class EventLoopThread {
             streams[id]?.resumeReceiving()
             transfers[id]?.changePauses { $0.isHeld = false }
         case .resumeSending(let id): transfers[id]?.changePauses(sendingIsPossible: true) { _ in }
+        case .resumeDecoding(let id): transfers[id]?.changePauses { _ in }
         case .send(let bytes, let endOfStream, let id): streams[id]?.send(bytes, endOfStream: endOfStream)
         case .decided(let question, let number, let isTrusted): decided(question, number: number, isTrusted: isTrusted)
         case .resolved(let question, let result): resolved(question, result)

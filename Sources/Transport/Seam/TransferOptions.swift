@@ -16,6 +16,9 @@ public struct TransferOptions: Sendable, Hashable {
     /// The longest pause between two bytes, sent or received, once connected. Time while paused, or while the request's body has no bytes
     /// available, does not count.
     ///
+    /// Bytes of a response count if they belong to its head, its body or its trailers: what only frames these, such as an extension of a
+    /// chunk, is no progress.
+    ///
     /// 60 seconds by default; `nil` for no limit. A stalled upload is detected within twice that time. A `URLRequest` replaces it by a
     /// `timeoutInterval` other than 60, which is Foundation's default and can't be told from one that was set.
     public var idleTimeout: Duration? = .seconds(60)
@@ -58,12 +61,14 @@ public struct TransferOptions: Sendable, Hashable {
 
     /// Whether `gzip` and `deflate` codings (RFC 9110, section 8.4.1) are undone; `true` by default.
     ///
-    /// `false` delivers the bytes as received. So does `true` if `Content-Encoding` contains an unknown coding.
+    /// `false` delivers the bytes as received. So does `true` if `Content-Encoding` contains an unknown coding. A body with more than three
+    /// codings fails with ``TransferFailure/Kind/decoding``. Decoding is done in slices of a few milliseconds, so that it delays neither
+    /// other transfers nor time limits and cancellation.
     public var decodesContent = true
 
     /// The most bytes to which each received byte of a coded body may expand; 256 by default, `nil` for no limit.
     ///
-    /// Enforced from 16 MiB of decoded bytes on: decompression bombs expand by factors of thousands, other bodies hardly by a hundred.
+    /// Of a body with several codings, what each of them decodes to counts. Enforced from 16 MiB of decoded bytes on: decompression bombs expand by factors of thousands, other bodies hardly by a hundred.
     /// Beyond the limit the transfer fails with ``TransferFailure/Kind/tooLarge``.
     public var maximumExpansion: Int? = 256
 

@@ -85,8 +85,8 @@ public enum ReceiveAction: Sendable, Hashable {
     /// Continue receiving.
     case proceed
     /// Pause until ``Transport/resumeReceiving(_:)``. At the head, this holds back the body until there is a place for it: a file opened on
-    /// another thread, or a reader. The piece just delivered counts as consumed; for a compressed body, the rest of what
-    /// the network delivered with it may still follow. A response that has been received completely completes nevertheless.
+    /// another thread, or a reader. The piece just delivered counts as consumed. A response whose last piece that was completes
+    /// nevertheless.
     case pause
     /// Cancel the transfer; it completes with ``CurlewError/cancelled``, and the observer knows the reason.
     case cancel

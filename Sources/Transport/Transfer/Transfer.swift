@@ -19,6 +19,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var state = TransferState(method: .get, mayRepeat: true, limits: TransferState.HeadLimits())
     @exclusivity(unchecked) private var observer: (any TransferObserver)?
     @exclusivity(unchecked) private(set) var decoder: BodyDecoder?
+    @exclusivity(unchecked) private var slice = DecodingSlice()
     /// The failure to report instead of libcurl's: a cancellation, or the error of the request's body.
     @exclusivity(unchecked) private(set) var ownError: (any Error)?
     /// The head of a 401 that libcurl may answer with credentials: whether it does shows only in its next action.
@@ -326,27 +327,42 @@ final class Transfer: MultiMember, DeadlineHolder {
         guard !bytes.isEmpty else { return 0 }
         lastActivity = loop.now
         responseDeadline = nil
+        if decoder != nil { return decode(bytes) }
         state.received(bodyBytes: bytes.count)
-        guard decoder != nil else { return deliver(bytes) && !endsWithResponse() ? bytes.count : -1 }
+        return deliver(bytes) != .cancel && !endsWithResponse() ? bytes.count : -1
+    }
+
+    /// Decodes bytes of the response's body, as many as fit into this turn. If some are left, libcurl keeps all of them, and gives them
+    /// again: in the next turn, or when the observer wants more.
+    private func decode(_ bytes: UnsafeRawBufferPointer) -> Int {
+        slice.begin(inTurn: loop.now)
         do {
-            let continues = try decoder?.decode(bytes, received: state.bodyBytes) { deliver($0) } ?? false
-            return continues && !endsWithResponse() ? bytes.count : -1
+            let received = state.bodyBytes + Int64(bytes.count)
+            switch try decoder?.decode(bytes, received: received, &slice, { deliver($0) }) ?? .cancelled {
+            case .complete:
+                state.received(bodyBytes: bytes.count)
+                return endsWithResponse() ? -1 : bytes.count
+            case .interrupted:
+                pauses.receivingStopped = true
+                if !pauses.isHeld { loop.resumeDecodingLater(self) }
+                return Int(CURL_WRITEFUNC_PAUSE)
+            case .cancelled: return -1
+            }
         } catch {
+            state.received(bodyBytes: bytes.count)
             _ = state.fail(error.kind, error.message)
             return -1
         }
     }
 
-    private func deliver(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        switch observer?.transfer(id, didReceive: bytes) ?? .cancel {
-        case .proceed: return true
-        case .pause:
-            pauses.isHeld = true
-            return true
-        case .cancel:
-            ownError = CurlewError.cancelled
-            return false
+    private func deliver(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction {
+        let action = observer?.transfer(id, didReceive: bytes) ?? .cancel
+        switch action {
+        case .proceed: break
+        case .pause: pauses.isHeld = true
+        case .cancel: ownError = CurlewError.cancelled
         }
+        return action
     }
 
     // MARK: Ending

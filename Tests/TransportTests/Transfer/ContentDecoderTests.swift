@@ -73,13 +73,13 @@ import Testing
         var output = Data()
         var rest = bytes[...]
         while !rest.isEmpty {
-            let resumes = try rest.prefix(size).withUnsafeBytes { piece in
-                try decoder.decode(piece) { decoded in
-                    output.append(contentsOf: decoded)
-                    return true
+            try rest.prefix(size).withUnsafeBytes { piece in
+                var input = piece
+                while let step = try decoder.step(&input) {
+                    if step.isDecoded { output.append(contentsOf: step.bytes) }
                 }
+                #expect(input.isEmpty && !decoder.hasMore)
             }
-            #expect(resumes)
             rest = rest.dropFirst(size)
         }
         return (output, decoder.failureAtEnd)
@@ -183,24 +183,82 @@ import Testing
         #expect(ContentDecoder.knows(codings))
     }
 
-    @Test("more than five codings are rejected")
+    @Test("more than three codings are refused, and named, the first eight of them")
     func tooMany() {
-        #expect(throws: ContentDecodingError.self) {
-            try ContentDecoder(codings: "gzip,gzip,gzip,gzip,gzip,gzip")
+        let error = #expect(throws: ContentDecodingError.self) { try ContentDecoder(codings: "gzip, deflate,gzip,X-GZIP") }
+        #expect(error?.kind == .decoding)
+        #expect(error?.message == "4 content codings, at most 3 are decoded: gzip, deflate, gzip, x-gzip")
+        let many = #expect(throws: ContentDecodingError.self) {
+            try ContentDecoder(codings: [String](repeating: "gzip", count: 10_000).joined(separator: ","))
         }
+        #expect(many?.message.hasSuffix("gzip, …") == true && many?.message.utf8.count ?? 0 < 200)
+    }
+
+    private static func body(_ codings: String, expansion: Int?) throws -> BodyDecoder {
+        let head = ResponseHead(statusCode: 200, headers: ["Content-Encoding": codings])
+        return try #require(try BodyDecoder(for: head, maximumExpansion: expansion))
     }
 
     @Test("decoding stops when the receiver cancels")
     func stops() throws {
-        let decoder = try #require(try ContentDecoder(codings: "gzip"))
+        var decoder = try Self.body("gzip", expansion: nil)
+        var slice = DecodingSlice()
         var calls = 0
-        let resumes = try StoredDeflate.gzip(Data(count: 200_000)).withUnsafeBytes { bytes in
-            try decoder.decode(bytes) { _ in
+        let ending = try StoredDeflate.gzip(Data(count: 200_000)).withUnsafeBytes { bytes in
+            try decoder.decode(bytes, received: Int64(bytes.count), &slice) { _ in
                 calls += 1
-                return false
+                return .cancel
             }
         }
-        #expect(!resumes)
+        #expect(ending == .cancelled)
         #expect(calls == 1)
+    }
+
+    @Test("an interrupted piece is continued where it was, also if it is given with more, or in parts", arguments: [1, 2, 3])
+    func interrupted(layers: Int) throws {
+        var bytes = GeneratedBody().data(count: 300_000) + Data(count: 300_000)
+        let expected = bytes
+        for _ in 0..<layers { bytes = try Deflater.compress(bytes, as: .gzip, level: 6) }
+        let codings = [String](repeating: "gzip", count: layers).joined(separator: ",")
+        for (first, second) in [(100_000, 100_000), (100_000, 200_000), (200_000, 150_000)] {
+            var decoder = try Self.body(codings, expansion: nil)
+            var slice = DecodingSlice()
+            var output = Data()
+            var interruptions = 0
+            func give(_ range: Range<Int>) throws -> BodyDecoder.Ending {
+                try bytes[range].withUnsafeBytes { piece in
+                    try decoder.decode(piece, received: Int64(range.upperBound), &slice) { decoded in
+                        output.append(contentsOf: decoded)
+                        return .pause
+                    }
+                }
+            }
+            // The piece is given again until it is decoded, the first time with another length.
+            var start = 0
+            var size = first
+            while start < bytes.count {
+                let range = start..<min(start + size, bytes.count)
+                if try give(range) == .interrupted { interruptions += 1 } else { start = range.upperBound }
+                size = second
+            }
+            #expect(output == expected)
+            #expect(interruptions > 10)
+        }
+    }
+
+    @Test("the output of every stage counts as expansion, also if the body is empty in the end")
+    func innerExpansion() throws {
+        // A gzip member without contents, followed by zeros, which are padding.
+        let zeros = try Deflater.compress(Data(count: 32 << 20), as: .gzip, level: 9)
+        let inner = try Deflater.compress(StoredDeflate.gzip(Data()), as: .gzip, level: 9) + zeros
+        let bytes = try Deflater.compress(inner, as: .gzip, level: 9)
+        var slice = DecodingSlice()
+        var decoder = try Self.body("gzip, gzip, gzip", expansion: 256)
+        let error = #expect(throws: ContentDecodingError.self) {
+            try bytes.withUnsafeBytes { piece in
+                while try decoder.decode(piece, received: Int64(bytes.count), &slice, { _ in .proceed }) == .interrupted {}
+            }
+        }
+        #expect(error?.kind == .tooLarge)
     }
 }

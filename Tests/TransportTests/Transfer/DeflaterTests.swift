@@ -9,11 +9,9 @@ import Testing
     private func inflate(_ bytes: Data, _ coding: InflateDecoder.Coding) throws -> Data {
         let decoder = InflateDecoder(coding)
         var output = Data()
-        _ = try bytes.withUnsafeBytes { bytes in
-            try decoder.decode(bytes) { piece in
-                output.append(contentsOf: piece)
-                return true
-            }
+        try bytes.withUnsafeBytes { bytes in
+            var input = bytes
+            while !input.isEmpty || decoder.hasMore { output.append(contentsOf: try decoder.step(&input)) }
         }
         #expect(decoder.failureAtEnd == nil)
         return output

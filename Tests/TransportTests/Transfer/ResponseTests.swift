@@ -65,6 +65,78 @@ import Testing
         #expect(whole.body.count == 48 << 20)
     }
 
+    /// A body of three codings that expands to 16 GiB of padding, and decodes to nothing.
+    private static func nestedBomb() throws -> Data {
+        let member = try Deflater.compress(Data(count: 64 << 20), as: .gzip, level: 9)
+        var inner = try Deflater.compress(StoredDeflate.gzip(Data()), as: .gzip, level: 9)
+        for _ in 0..<256 { inner += member }
+        return try Deflater.compress(inner, as: .gzip, level: 9)
+    }
+
+    /// A body in zstd of 32 GiB: blocks of 128 KiB that repeat one byte.
+    private static let flatBomb = {
+        var bytes = Data([0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x58])
+        let size = UInt32(128 << 10) << 3 | 1 << 1
+        for _ in 0..<(256 << 10) { bytes += [UInt8(size & 0xFF), UInt8(size >> 8 & 0xFF), UInt8(size >> 16), 0] }
+        return [UInt8](bytes)
+    }()
+
+    private static let bombs = ["gzip, gzip, gzip"] + ContentDecoder.known.filter { $0 == "zstd" }
+
+    private static func bombServer(_ coding: String) throws -> LoopbackServer {
+        let bytes = coding == "zstd" ? Data(flatBomb) : try nestedBomb()
+        return try LoopbackServer { request, _ in
+            guard request.path == "/bomb" else { return .ok("small") }
+            return ServerResponse(status: 200, headers: [ServerField("Content-Encoding", coding)], body: .data(bytes))
+        }
+    }
+
+    @Test("codings that expand without end fail at once, whichever of them does", arguments: bombs)
+    func nestedBomb(coding: String) async throws {
+        let server = try Self.bombServer(coding)
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/bomb")))
+        #expect(end.failure?.kind == .tooLarge)
+    }
+
+    @Test("a body that takes long to decode leaves the loop to other transfers, and can be cancelled", arguments: bombs)
+    func decodingYields(coding: String) async throws {
+        let server = try Self.bombServer(coding)
+        var options = TransferOptions()
+        options.maximumExpansion = nil
+        let transport = CurlTransport()
+        let bomb = DroppingObserver()
+        transport.start(TransferRequest(url: server.url("/bomb"), options: options), id: 1, observer: bomb)
+        #expect(await eventually { bomb.hasHead })
+        for id in 2...10 {
+            let other = await transport.run(TransferRequest(url: server.url("/")), id: id)
+            #expect(other.body == Data("small".utf8))
+        }
+        #expect(bomb.completion == nil)
+        transport.cancel(1)
+        #expect(await eventually { bomb.completion != nil })
+        guard case .cancelled? = bomb.completion?.error as? CurlewError else {
+            Issue.record("\(String(describing: bomb.completion))")
+            return
+        }
+    }
+
+    @Test("time limits end a decoding", arguments: bombs)
+    func decodingEnds(coding: String) async throws {
+        let server = try Self.bombServer(coding)
+        var options = TransferOptions()
+        options.maximumExpansion = nil
+        options.totalTimeout = .milliseconds(200)
+        let transport = CurlTransport()
+        let bomb = DroppingObserver()
+        transport.start(TransferRequest(url: server.url("/bomb"), options: options), id: 1, observer: bomb)
+        #expect(await eventually { bomb.completion != nil })
+        guard case .transferFailed(let failure)? = bomb.completion?.error as? CurlewError else {
+            Issue.record("\(String(describing: bomb.completion))")
+            return
+        }
+        #expect(failure.kind == .totalTimeout)
+    }
+
     @Test(
         "a body in an unknown coding is delivered undecoded, with its field and announced length",
         arguments: ["none", "Identity", "utf-8", "aws-chunked", "gzip, none", "compress"])

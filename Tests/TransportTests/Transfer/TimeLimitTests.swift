@@ -54,6 +54,19 @@ import Testing
         #expect(await transport.run(request).error == nil)
     }
 
+    @Test("framing is no progress: an extension of a chunk that never ends is cut off", arguments: ["5;", "5;a=b;", "5;a=\"", "0;"])
+    func endlessExtension(_ chunk: String) async throws {
+        let server = try LoopbackServer { _, connection in
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n\(chunk)")
+            let piece = String(repeating: "x", count: 16 << 10)
+            while true { try connection.send(raw: piece) }
+        }
+        let request = TransferRequest(url: server.url("/"), options: Self.options { $0.idleTimeout = Self.short })
+        let end = await CurlTransport().run(request)
+        #expect(end.failure?.kind == .idleTimeout)
+        #expect(end.body == Data("hello".utf8))
+    }
+
     @Test("no further byte in time")
     func idle() async throws {
         let server = try LoopbackServer.standard()

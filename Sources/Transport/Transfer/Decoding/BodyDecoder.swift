@@ -3,13 +3,27 @@ import CurlewHTTP
 
 /// Decodes the body of a response, and limits how far it may expand: a few bytes can decode to gigabytes.
 struct BodyDecoder {
+    /// How decoding a piece has ended.
+    enum Ending {
+        /// All of it is decoded.
+        case complete
+        /// It was interrupted, and has to be given again.
+        case interrupted
+        /// The receiver does not want the rest.
+        case cancelled
+    }
+
     /// The decoded length from which on the limit is enforced.
     private static let unlimitedLength: Int64 = 16 << 20
 
     private let decoder: ContentDecoder
     /// The largest decoded length as a multiple of the bytes received; `nil` for no limit.
     private let maximumExpansion: Int?
+    /// The number of bytes that all stages together have put out. Those of an inner stage count, because a body of many codings may expand
+    /// there and decode to nothing.
     private var decodedBytes: Int64 = 0
+    /// The number of bytes of an interrupted piece that were decoded before.
+    private var usedBytes = 0
 
     /// Creates a decoder for the codings in the head; `nil` if there is nothing to decode.
     init?(for head: ResponseHead, maximumExpansion: Int?) throws(ContentDecodingError) {
@@ -18,24 +32,32 @@ struct BodyDecoder {
         self.maximumExpansion = maximumExpansion
     }
 
-    /// Decodes a piece and calls `sink` with the result until it returns `false`, which is then returned.
+    /// Decodes a piece and calls `sink` with the result.
     ///
-    /// - Parameter received: the number of bytes received so far, those of this piece included.
+    /// - Parameters:
+    ///   - bytes: the piece; after an interruption the same bytes, of which those that are decoded already are skipped.
+    ///   - received: the number of bytes received so far, those of this piece included.
+    ///   - slice: the work that may be done now.
+    ///   - sink: receives the decoded bytes.
     mutating func decode(
-        _ bytes: UnsafeRawBufferPointer, received: Int64, _ sink: (UnsafeRawBufferPointer) -> Bool
-    ) throws(ContentDecodingError) -> Bool {
-        var length = decodedBytes
-        var exceededLimit: Int?
-        let continues = try decoder.decode(bytes) { piece in
-            length += Int64(piece.count)
-            exceededLimit = limit(exceededBy: length, received: received)
-            return exceededLimit == nil && sink(piece)
+        _ bytes: UnsafeRawBufferPointer, received: Int64, _ slice: inout DecodingSlice, _ sink: (UnsafeRawBufferPointer) -> ReceiveAction
+    ) throws(ContentDecodingError) -> Ending {
+        var input = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(usedBytes))
+        while let step = try decoder.step(&input) {
+            decodedBytes += Int64(step.bytes.count)
+            if let limit = limit(exceededBy: decodedBytes, received: received) {
+                throw ContentDecodingError("The body expanded to more than \(limit) times the bytes received", kind: .tooLarge)
+            }
+            let action = step.isDecoded && !step.bytes.isEmpty ? sink(step.bytes) : .proceed
+            if action == .cancel { return .cancelled }
+            guard action == .pause || slice.isOver(after: step.bytes.count) else { continue }
+            // Nothing is left to interrupt if the step was the last one.
+            guard !input.isEmpty || decoder.hasMore else { break }
+            usedBytes = max(usedBytes, bytes.count - input.count)
+            return .interrupted
         }
-        decodedBytes = length
-        if let exceededLimit {
-            throw ContentDecodingError("The body expanded to more than \(exceededLimit) times the bytes received", kind: .tooLarge)
-        }
-        return continues
+        usedBytes -= min(usedBytes, bytes.count)
+        return .complete
     }
 
     /// The limit that a decoded length exceeds; `nil` if it is allowed.
@@ -47,4 +69,39 @@ struct BodyDecoder {
 
     /// The error if the body ended here: it is truncated; `nil` if it is complete.
     var failureAtEnd: ContentDecodingError? { decoder.failureAtEnd }
+}
+
+/// The decoding that a transfer does in one turn of the event loop: a few milliseconds, after which other transfers get theirs, and time
+/// limits and cancellations are looked at.
+struct DecodingSlice {
+    /// Five milliseconds: a multiple of what a turn of an ordinary body takes.
+    private static let length: Nanoseconds = 5_000_000
+    /// The number of decoded bytes after which the time is read: a fraction of a millisecond.
+    private static let bytesBetweenReadings = 256 << 10
+
+    private var turn: Nanoseconds = 0
+    private var end: Nanoseconds?
+    private var bytes = 0
+
+    /// Begins a slice, unless the turn is still the same.
+    mutating func begin(inTurn now: Nanoseconds) {
+        guard turn != now else { return }
+        turn = now
+        end = nil
+        bytes = 0
+    }
+
+    /// Whether the time is used up, with this number of further decoded bytes.
+    mutating func isOver(after count: Int) -> Bool {
+        // A step without output counts as well.
+        bytes += count + 64
+        guard bytes >= Self.bytesBetweenReadings else { return false }
+        bytes = 0
+        let now = MonotonicTime.now()
+        guard let end else {
+            end = now + Self.length
+            return false
+        }
+        return now >= end
+    }
 }

@@ -13,6 +13,8 @@ package final class BrotliDecoder: CodingDecoder {
     private let buffer: UnsafeMutableRawBufferPointer
     private var hasInput = false
     private var isAtEnd = false
+    package private(set) var hasMore = false
+    package var rest = UnsafeRawBufferPointer(start: nil, count: 0)
 
     package init() {
         state = BrotliDecoderCreateInstance(nil, nil, nil)
@@ -29,33 +31,26 @@ package final class BrotliDecoder: CodingDecoder {
         isAtEnd || !hasInput ? nil : ContentDecodingError("The br body is truncated")
     }
 
-    package func decode(
-        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool
-    ) throws(ContentDecodingError) -> Bool {
-        guard !bytes.isEmpty else { return true }
+    package func step(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) -> UnsafeRawBufferPointer {
         guard let state else { throw ContentDecodingError("brotli ran out of memory") }
-        guard !isAtEnd else { throw ContentDecodingError("The br body has bytes after its end") }
-        hasInput = true
-        var input = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
-        var inputLeft = bytes.count
-        while true {
-            var output = buffer.assumingMemoryBound(to: UInt8.self).baseAddress
-            var outputLeft = buffer.count
-            let result = BrotliDecoderDecompressStream(state, &inputLeft, &input, &outputLeft, &output, nil)
-            let count = buffer.count - outputLeft
-            if count > 0, try !sink(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { return false }
-            switch result {
-            case BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT: continue
-            case BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT: return true
-            case BROTLI_DECODER_RESULT_SUCCESS:
-                isAtEnd = true
-                if inputLeft > 0 { throw ContentDecodingError("The br body has bytes after its end") }
-                return true
-            default:
-                let reason = BrotliDecoderErrorString(BrotliDecoderGetErrorCode(state)).map { String(cString: $0) }
-                throw ContentDecodingError("The br body is corrupt: \(reason ?? "no reason given")")
-            }
+        guard !isAtEnd || input.isEmpty else { throw ContentDecodingError("The br body has bytes after its end") }
+        if !input.isEmpty { hasInput = true }
+        var next = input.assumingMemoryBound(to: UInt8.self).baseAddress
+        var inputLeft = input.count
+        var output = buffer.assumingMemoryBound(to: UInt8.self).baseAddress
+        var outputLeft = buffer.count
+        let result = BrotliDecoderDecompressStream(state, &inputLeft, &next, &outputLeft, &output, nil)
+        input = UnsafeRawBufferPointer(rebasing: input.suffix(inputLeft))
+        hasMore = result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT
+        switch result {
+        case BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT, BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT: break
+        // Bytes behind the end are refused by the next step.
+        case BROTLI_DECODER_RESULT_SUCCESS: isAtEnd = true
+        default:
+            let reason = BrotliDecoderErrorString(BrotliDecoderGetErrorCode(state)).map { String(cString: $0) }
+            throw ContentDecodingError("The br body is corrupt: \(reason ?? "no reason given")")
         }
+        return UnsafeRawBufferPointer(rebasing: buffer[..<(buffer.count - outputLeft)])
     }
 }
 #endif

@@ -12,12 +12,18 @@ package struct ContentDecodingError: Error, Hashable {
     }
 }
 
-/// Decodes one content coding incrementally. Further codings are added by conforming to this protocol.
+/// Decodes one content coding incrementally, in steps of limited work. Further codings are added by conforming to this protocol.
 package protocol CodingDecoder: AnyObject {
-    /// Decodes a piece and calls `sink` with the result, in one or several pieces, until `sink` returns `false`.
-    func decode(_ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool)
-        throws(ContentDecodingError)
-        -> Bool
+    /// Decodes until the input is used up or the decoder's buffer is full, and removes what was used from the input.
+    ///
+    /// - Returns: the decoded bytes, in the decoder's buffer: valid until the next call. Empty if the input does not suffice for any.
+    func step(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) -> UnsafeRawBufferPointer
+
+    /// Whether the next step may decode bytes without further input, because the buffer was too small for them.
+    var hasMore: Bool { get }
+
+    /// What the following stage has not used yet of the last step's bytes.
+    var rest: UnsafeRawBufferPointer { get set }
 
     /// The error if the body ended here: it is truncated; `nil` if it is complete.
     var failureAtEnd: ContentDecodingError? { get }
@@ -27,8 +33,9 @@ package protocol CodingDecoder: AnyObject {
 ///
 /// libcurl's own decoders report a truncated body as complete.
 package struct ContentDecoder {
-    /// More codings are an attack: no server compresses six times.
-    private static let maximumCodings = 5
+    /// More codings are refused: a file that is compressed once more on its way has two, a misconfigured server three. A stage expands its
+    /// input up to a thousand times, so that each further one multiplies the work that a byte of the response can cause.
+    private static let maximumCodings = 3
 
     /// The codings offered to servers: exactly those that can be decoded.
     package static let accepted = known.joined(separator: ", ")
@@ -57,7 +64,9 @@ package struct ContentDecoder {
         let names = Self.names(in: codings)
         guard !names.isEmpty, names.allSatisfy(Self.isKnown) else { return nil }
         guard names.count <= Self.maximumCodings else {
-            throw ContentDecodingError("More than \(Self.maximumCodings) content codings: \(codings)")
+            let first = names.prefix(Self.maximumCodings + 5).joined(separator: ", ")
+            let others = names.count > Self.maximumCodings + 5 ? ", …" : ""
+            throw ContentDecodingError("\(names.count) content codings, at most \(Self.maximumCodings) are decoded: \(first)\(others)")
         }
         stages = names.reversed().compactMap { Self.stage(for: $0) }
     }
@@ -91,18 +100,39 @@ package struct ContentDecoder {
         }
     }
 
-    /// Decodes a piece and calls `sink` with the result until it returns `false`, which is then returned.
-    package func decode(
-        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) -> Bool
-    ) throws(ContentDecodingError) -> Bool {
-        try decode(bytes, from: 0, sink)
+    /// The bytes that a stage has put out.
+    package struct Step {
+        /// Valid until the next step.
+        package let bytes: UnsafeRawBufferPointer
+        /// Whether they come from the last stage, so that they are bytes of the body.
+        package let isDecoded: Bool
     }
 
-    private func decode(
-        _ bytes: UnsafeRawBufferPointer, from stage: Int, _ sink: (UnsafeRawBufferPointer) -> Bool
-    ) throws(ContentDecodingError) -> Bool {
-        guard stage < stages.count else { return sink(bytes) }
-        return try stages[stage].decode(bytes) { (piece) throws(ContentDecodingError) in try decode(piece, from: stage + 1, sink) }
+    /// Takes one step: the last stage that has something to do puts out at most its buffer's size. Returns `nil` if more input is needed.
+    package func step(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) -> Step? {
+        var index = stages.count - 1
+        while index > 0 {
+            if stages[index].hasMore || !stages[index - 1].rest.isEmpty {
+                return try step(stages[index], &stages[index - 1].rest, isLast: index == stages.count - 1)
+            }
+            index -= 1
+        }
+        guard stages[0].hasMore || !input.isEmpty else { return nil }
+        return try step(stages[0], &input, isLast: stages.count == 1)
+    }
+
+    private func step(
+        _ stage: any CodingDecoder, _ input: inout UnsafeRawBufferPointer, isLast: Bool
+    ) throws(ContentDecodingError) -> Step {
+        let bytes = try stage.step(&input)
+        if !isLast { stage.rest = bytes }
+        return Step(bytes: bytes, isDecoded: isLast)
+    }
+
+    /// Whether a step can be taken without further input.
+    package var hasMore: Bool {
+        for stage in stages { if stage.hasMore || !stage.rest.isEmpty { return true } }
+        return false
     }
 
     /// The error if the body ended here: it is truncated; `nil` if it is complete.

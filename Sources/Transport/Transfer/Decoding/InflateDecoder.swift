@@ -11,7 +11,7 @@ package final class InflateDecoder: CodingDecoder {
 
     private enum State {
         /// Waiting for the two bytes that distinguish the forms of `deflate`.
-        case undecided([UInt8])
+        case undecided(first: UInt8?)
         case inflating
         /// A member is complete; another may follow (RFC 1952, section 2.2).
         case betweenMembers
@@ -27,10 +27,12 @@ package final class InflateDecoder: CodingDecoder {
     private let buffer: UnsafeMutableRawBufferPointer
     private var isInitialized = false
     private var hasInput = false
+    package private(set) var hasMore = false
+    package var rest = UnsafeRawBufferPointer(start: nil, count: 0)
 
     package init(_ coding: Coding) {
         self.coding = coding
-        state = coding == .gzip ? .inflating : .undecided([])
+        state = coding == .gzip ? .inflating : .undecided(first: nil)
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
         buffer = .allocate(byteCount: Self.bufferSize, alignment: 16)
@@ -50,31 +52,34 @@ package final class InflateDecoder: CodingDecoder {
         }
     }
 
-    package func decode(
-        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool
-    ) throws(ContentDecodingError) -> Bool {
-        guard !bytes.isEmpty else { return true }
-        hasInput = true
-        guard case .undecided(let held) = state else { return try inflateAll(bytes, sink) }
-        let start = held + bytes
-        guard start.count >= 2 else {
-            state = .undecided(start)
-            return true
+    package func step(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) -> UnsafeRawBufferPointer {
+        if !input.isEmpty { hasInput = true }
+        guard case .undecided(let first) = state else { return try inflateStep(&input) }
+        guard let first else {
+            guard input.count >= 2 else {
+                state = .undecided(first: input.first)
+                input = UnsafeRawBufferPointer(rebasing: input[input.endIndex...])
+                return Self.nothing
+            }
+            try decide(input[0], input[1])
+            return try inflateStep(&input)
         }
-        let isZlib = start[0] & 0x0F == 8 && (Int(start[0]) << 8 | Int(start[1])) % 31 == 0
-        try initialize(windowBits: isZlib ? 15 : -15)
-        state = .inflating
-        return try withBytes(of: start) { (all) throws(ContentDecodingError) in try inflateAll(all, sink) }
+        guard let second = input.first else { return Self.nothing }
+        try decide(first, second)
+        // The first byte alone decodes to nothing.
+        _ = try withUnsafeBytes(of: first) { byte in
+            var byte = byte
+            return Result { () throws(ContentDecodingError) in try inflateStep(&byte) }
+        }.get()
+        return try inflateStep(&input)
     }
 
-    /// `withUnsafeBytes` with a typed error.
-    private func withBytes(
-        of array: [UInt8], _ body: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool
-    ) throws(ContentDecodingError) -> Bool {
-        let result = array.withUnsafeBytes { bytes in
-            Result { () throws(ContentDecodingError) in try body(bytes) }
-        }
-        return try result.get()
+    private static var nothing: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
+
+    private func decide(_ first: UInt8, _ second: UInt8) throws(ContentDecodingError) {
+        let isZlib = first & 0x0F == 8 && (Int(first) << 8 | Int(second)) % 31 == 0
+        try initialize(windowBits: isZlib ? 15 : -15)
+        state = .inflating
     }
 
     private func initialize(windowBits: Int32) throws(ContentDecodingError) {
@@ -82,41 +87,39 @@ package final class InflateDecoder: CodingDecoder {
         isInitialized = true
     }
 
-    private func inflateAll(
-        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool
-    ) throws(ContentDecodingError) -> Bool {
+    private func inflateStep(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) -> UnsafeRawBufferPointer {
         if !isInitialized { try initialize(windowBits: 15 + 16) }
-        stream.pointee.next_in = UnsafeMutablePointer(mutating: bytes.assumingMemoryBound(to: UInt8.self).baseAddress)
-        stream.pointee.avail_in = uInt(bytes.count)
-        var isOutputFull = false
-        while stream.pointee.avail_in > 0 || isOutputFull {
-            guard try beginMemberIfNeeded() else { return true }
-            stream.pointee.next_out = buffer.assumingMemoryBound(to: UInt8.self).baseAddress
-            stream.pointee.avail_out = uInt(buffer.count)
-            let code = inflate(stream, Z_NO_FLUSH)
-            let count = buffer.count - Int(stream.pointee.avail_out)
-            if count > 0, try !sink(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { return false }
-            isOutputFull = stream.pointee.avail_out == 0
-            switch code {
-            case Z_OK: break
-            case Z_BUF_ERROR: return true  // needs more input
-            case Z_STREAM_END:
-                state = coding == .gzip ? .betweenMembers : .ended
-                isOutputFull = false  // no output is pending
-            default:
-                throw ContentDecodingError(
-                    "The \(coding) body is corrupt: \(stream.pointee.msg.map { String(cString: $0) } ?? "code \(code)")")
-            }
+        guard beginMemberIfNeeded(input) else {
+            input = Self.nothing
+            return Self.nothing
         }
-        return true
+        stream.pointee.next_in = UnsafeMutablePointer(mutating: input.assumingMemoryBound(to: UInt8.self).baseAddress)
+        stream.pointee.avail_in = uInt(input.count)
+        stream.pointee.next_out = buffer.assumingMemoryBound(to: UInt8.self).baseAddress
+        stream.pointee.avail_out = uInt(buffer.count)
+        let code = inflate(stream, Z_NO_FLUSH)
+        input = UnsafeRawBufferPointer(rebasing: input.suffix(Int(stream.pointee.avail_in)))
+        hasMore = stream.pointee.avail_out == 0
+        switch code {
+        case Z_OK: break
+        case Z_BUF_ERROR: hasMore = false  // needs more input
+        case Z_STREAM_END:
+            state = coding == .gzip ? .betweenMembers : .ended
+            hasMore = false
+        default:
+            throw ContentDecodingError(
+                "The \(coding) body is corrupt: \(stream.pointee.msg.map { String(cString: $0) } ?? "code \(code)")")
+        }
+        return UnsafeRawBufferPointer(rebasing: buffer[..<(buffer.count - Int(stream.pointee.avail_out))])
     }
 
     /// Whether there is something to inflate: bytes after the last member that don't begin another one are padding, and skipped.
-    private func beginMemberIfNeeded() throws(ContentDecodingError) -> Bool {
+    private func beginMemberIfNeeded(_ input: UnsafeRawBufferPointer) -> Bool {
         switch state {
         case .ended: return false
         case .betweenMembers:
-            guard stream.pointee.avail_in > 0, stream.pointee.next_in.pointee == 0x1F else {
+            guard let first = input.first else { return false }
+            guard first == 0x1F else {
                 state = .ended
                 return false
             }

@@ -14,6 +14,8 @@ package final class ZstdDecoder: CodingDecoder {
     private var hasInput = false
     /// Whether a frame is complete, and no byte of another one was received.
     private var isBetweenFrames = false
+    package private(set) var hasMore = false
+    package var rest = UnsafeRawBufferPointer(start: nil, count: 0)
 
     package init() {
         stream = ZSTD_createDStream()
@@ -31,25 +33,19 @@ package final class ZstdDecoder: CodingDecoder {
         isBetweenFrames || !hasInput ? nil : ContentDecodingError("The zstd body is truncated")
     }
 
-    package func decode(
-        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool
-    ) throws(ContentDecodingError) -> Bool {
-        guard !bytes.isEmpty else { return true }
+    package func step(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) -> UnsafeRawBufferPointer {
         guard let stream else { throw ContentDecodingError("zstd ran out of memory") }
-        hasInput = true
-        var input = ZSTD_inBuffer(src: bytes.baseAddress, size: bytes.count, pos: 0)
-        var isOutputFull = false
-        while input.pos < input.size || isOutputFull {
-            var output = ZSTD_outBuffer(dst: buffer.baseAddress, size: buffer.count, pos: 0)
-            let hint = ZSTD_decompressStream(stream, &output, &input)
-            guard ZSTD_isError(hint) == 0 else {
-                throw ContentDecodingError("The zstd body is corrupt: \(String(cString: ZSTD_getErrorName(hint)))")
-            }
-            if output.pos > 0, try !sink(UnsafeRawBufferPointer(rebasing: buffer[..<output.pos])) { return false }
-            isBetweenFrames = hint == 0
-            isOutputFull = output.pos == buffer.count && !isBetweenFrames
+        if !input.isEmpty { hasInput = true }
+        var source = ZSTD_inBuffer(src: input.baseAddress, size: input.count, pos: 0)
+        var output = ZSTD_outBuffer(dst: buffer.baseAddress, size: buffer.count, pos: 0)
+        let hint = ZSTD_decompressStream(stream, &output, &source)
+        guard ZSTD_isError(hint) == 0 else {
+            throw ContentDecodingError("The zstd body is corrupt: \(String(cString: ZSTD_getErrorName(hint)))")
         }
-        return true
+        input = UnsafeRawBufferPointer(rebasing: input[source.pos...])
+        isBetweenFrames = hint == 0
+        hasMore = output.pos == buffer.count && !isBetweenFrames
+        return UnsafeRawBufferPointer(rebasing: buffer[..<output.pos])
     }
 }
 #endif
