@@ -200,7 +200,7 @@ open class ServerTrustPolicyManager: @unchecked Sendable {  // immutable here; s
     open func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
         let host = host.comparableHost
         if let policy = hosts[host] { return policy }
-        guard !wildcards.isEmpty, let dot = host.utf8.firstIndex(of: UInt8(ascii: ".")) else { return nil }
+        guard !wildcards.isEmpty, let dot = host.utf8.firstIndex(of: UInt8(ascii: ".")), dot > host.startIndex else { return nil }
         return wildcards[String(host[host.utf8.index(after: dot)...])]
     }
 
