@@ -26,7 +26,7 @@ struct SessionFile: Codable, Equatable {
         let home = environment["HOME"] ?? "/"
         let base = environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? home + "/.config"
         let host = ExchangePrinter.host(of: url).lowercased().replacingScalars(":", with: "_")
-        return URL(fileURLWithPath: base).appendingPathComponent("curlew/sessions/\(host)/\(name).json")
+        return URL(fileURLWithPath: base).appendingPathComponent("curlew/sessions/\(host.isFileName ? host : "_")/\(name).json")
     }
 
     /// Reads the file; an empty session if there is none.
