@@ -23,6 +23,8 @@ final class EventLoopThread {
     /// The connections and certificates that were accepted.
     @exclusivity(unchecked) var trust = TrustRegister()
     @exclusivity(unchecked) var closeNotifyTracker = CloseNotifyTracker()
+    /// The decoding of bodies in this turn.
+    @exclusivity(unchecked) var decodingSlice = DecodingSlice()
     /// Shares TLS sessions between transfers, which a multi handle alone does not.
     let share: UnsafeMutableRawPointer?
 

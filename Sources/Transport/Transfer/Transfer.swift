@@ -19,7 +19,6 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var state = TransferState(method: .get, mayRepeat: true, limits: TransferState.HeadLimits())
     @exclusivity(unchecked) private var observer: (any TransferObserver)?
     @exclusivity(unchecked) private(set) var decoder: BodyDecoder?
-    @exclusivity(unchecked) private var slice = DecodingSlice()
     /// The failure to report instead of libcurl's: a cancellation, or the error of the request's body.
     @exclusivity(unchecked) private(set) var ownError: (any Error)?
     /// The head of a 401 that libcurl may answer with credentials: whether it does shows only in its next action.
@@ -335,10 +334,10 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Decodes bytes of the response's body, as many as fit into this turn. If some are left, libcurl keeps all of them, and gives them
     /// again: in the next turn, or when the observer wants more.
     private func decode(_ bytes: UnsafeRawBufferPointer) -> Int {
-        slice.begin(inTurn: loop.now)
+        loop.decodingSlice.begin(inTurn: loop.now)
         do {
             let received = state.bodyBytes + Int64(bytes.count)
-            switch try decoder?.decode(bytes, received: received, &slice, { deliver($0) }) ?? .cancelled {
+            switch try decoder?.decode(bytes, received: received, &loop.decodingSlice, { deliver($0) }) ?? .cancelled {
             case .complete:
                 state.received(bodyBytes: bytes.count)
                 return endsWithResponse() ? -1 : bytes.count

@@ -71,10 +71,11 @@ struct BodyDecoder {
     var failureAtEnd: ContentDecodingError? { decoder.failureAtEnd }
 }
 
-/// The decoding that a transfer does in one turn of the event loop: a few milliseconds, after which other transfers get theirs, and time
-/// limits and cancellations are looked at.
+/// The decoding that is done in one turn of the event loop, for all transfers together: a few milliseconds, after which time limits,
+/// cancellations and sockets are looked at. A transfer that comes later in the turn decodes a few pieces nevertheless, so that each
+/// progresses.
 struct DecodingSlice {
-    /// Five milliseconds: a multiple of what a turn of an ordinary body takes.
+    /// Five milliseconds: a multiple of what ordinary bodies take in a turn.
     private static let length: Nanoseconds = 5_000_000
     /// The number of decoded bytes after which the time is read: a fraction of a millisecond.
     private static let bytesBetweenReadings = 256 << 10
