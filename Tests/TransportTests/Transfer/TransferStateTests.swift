@@ -207,6 +207,22 @@ import Testing
         #expect(state.requestWasSent)
     }
 
+    @Test("a transfer sends ten requests at most, whether libcurl authenticates or repeats them", arguments: [true, false])
+    func maximumRequests(isAuthenticated: Bool) {
+        var state = TransferState(
+            method: .get, mayRepeat: true, isAuthenticated: isAuthenticated,
+            limits: .init(size: 4096, fieldSize: 1024, fieldCount: 100, interimResponses: 8))
+        state.launched()
+        for _ in 0..<10 { #expect(state.requestStarts(isStale: false) == .send) }
+        #expect(state.requestStarts(isStale: false) == .refuseRepetition)
+        guard case .failure(let kind, let message) = state.completed(code: CURLE_ABORTED_BY_CALLBACK, message: "", usesProxy: false) else {
+            Issue.record("no failure")
+            return
+        }
+        #expect(kind == .protocolViolation)
+        #expect(message.contains("10 times") && message.contains("authentication") == isAuthenticated)
+    }
+
     @Test("a stale connection is abandoned, once")
     func freshConnection() {
         let state = Self.state(.post, mayRepeat: false)
