@@ -144,6 +144,7 @@ import Testing
             "HTTP/1.1 400 Bad Request\r\n\r\n", "$5\r\nhello\r\n", "*2147483647\r\n", "+OK\r\n", ":1\r\n", "$-7\r\nx",
             // hiredis accepts that many levels since 1.0.
             "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+            String(repeating: "*1\r\n", count: 100_000) + ":1\r\n",
         ])
     func garbage(_ response: String) async throws {
         let fake = try FakeServer(response: response)
