@@ -70,7 +70,7 @@ extension EasyHandle {
         try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         try set(CURLOPT_SSL_ENABLE_ALPN, false)
         if stream.proxy != nil { try set(CURLOPT_HTTPPROXYTUNNEL, true) }
-        if stream.request.isSecure, stream.request.options.tls.trust != nil {
+        if stream.request.isSecure {
             try check(ccurlew_set_prereq_callback(raw, StreamTransfer.prereqCallback), CURLOPT_PREREQFUNCTION)
             try set(CURLOPT_PREREQDATA, pointer: Unmanaged.passUnretained(stream).toOpaque())
         }

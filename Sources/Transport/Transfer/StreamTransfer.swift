@@ -20,6 +20,7 @@ final class StreamTransfer: MultiMember {
     private(set) var resolution: Resolution?
     /// Why the host's certificates were refused.
     private var refusal: String?
+    /// Whether the connection's certificates were accepted; always `false` without TLS.
     private var isTrusted = false
     private let startedAt = MonotonicTime.now()
     private let startDate = Date()
@@ -91,11 +92,9 @@ final class StreamTransfer: MultiMember {
 
     override var socketOptions: SocketOptions? { request.options.reachBox?.value.socket }
 
-    /// Whether the connection's certificates meet the requirement; otherwise the reason is recorded. libcurl gives access to them only at
-    /// this moment.
+    /// Whether the connection's certificates are accepted; otherwise the reason is recorded.
     func mayOpen() -> Bool {
-        guard let requirement = request.options.tls.trust else { return true }
-        switch loop.trust.evaluate(handle, socket: -1, for: requirement, request.options.tls) {
+        switch decision(on: -1, isReused: false, request.options.tls) {
         case .trusted: isTrusted = true
         case .refused(let message): refusal = message
         case .undecided(let question): self.question = question
@@ -115,7 +114,7 @@ final class StreamTransfer: MultiMember {
             let requirement = kind == .serverCertificate ? request.options.tls.trust : nil
             return failure(kind, requirement?.message(text) ?? text, code: code)
         }
-        guard isTrusted || !request.isSecure || request.options.tls.trust == nil else {
+        guard isTrusted || !request.isSecure else {
             return failure(.serverCertificate, "libcurl gave no access to the host's certificates")
         }
         let socket = ccurlew_get_active_socket(handle.raw)

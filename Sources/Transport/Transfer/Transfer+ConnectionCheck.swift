@@ -60,10 +60,7 @@ extension Transfer {
         let isStale =
             isReused && needsCheck
             && (PooledConnections.isStale(socket, isSecure: isSecure) || loop.endStale(candidates, isSecure: isSecure))
-        if !isStale, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
-            return .refuseConnection
-        }
-        if isSecure, !isStale, !acceptsHost(isReused: isReused) { return .refuseConnection }
+        if isSecure, !isStale, !acceptsHost(socket, isReused: isReused) { return .refuseConnection }
         // libcurl is about to repeat the request: if that is allowed, it is done with another handle.
         let needsHandle = hasSentTrailers && state.mayRepeat
         let action = state.requestStarts(isStale: isStale || needsHandle, isReused: isReused)
@@ -112,27 +109,34 @@ extension Transfer {
         return false
     }
 
-    /// Records the TLS session; `false` if the host is refused because its certificate has no alternative names.
-    private func acceptsHost(isReused: Bool) -> Bool {
+    /// Records the TLS session; `false` if the host is refused, in which case the reason is recorded.
+    private func acceptsHost(_ socket: Int32, isReused: Bool) -> Bool {
         connection.tlsSession = ccurlew_tls_session(handle.raw)
-        guard !isReused else { return true }
-        guard !request.prepared.options.tls.verifiesHostName || ccurlew_tls_has_names(handle.raw) else {
-            state.refusedConnection(.serverCertificate, "The host's certificate has no subject alternative names, so it names no host")
-            return false
-        }
-        loop.closeNotifyTracker.watch(handle, for: loop)
-        return true
-    }
-
-    /// Whether the connection's certificates meet the requirement; otherwise the reason is recorded.
-    private func isTrusted(_ socket: Int32, _ requirement: TrustRequirement) -> Bool {
-        switch loop.trust.evaluate(handle, socket: socket, for: requirement, request.options.tls) {
-        case .trusted: return true
+        guard !isReused || request.prepared.options.tls.trust != nil else { return true }
+        switch decision(on: socket, isReused: isReused, request.prepared.options.tls) {
+        case .trusted:
+            if !isReused { loop.closeNotifyTracker.watch(handle, for: loop) }
+            return true
         case .refused(let message): state.refusedConnection(.serverCertificate, message)
         case .undecided(let question):
             state.setUp(reached: .securing)
             self.question = question
         }
         return false
+    }
+}
+
+extension MultiMember {
+    /// Decides on a TLS connection, for transfers and raw streams alike, when it is set up and nothing has been sent on it. libcurl gives
+    /// access to certificates only at this moment.
+    ///
+    /// - Parameter socket: the connection's socket; −1 if it is unknown.
+    final func decision(on socket: Int32, isReused: Bool, _ tls: TLSOptions) -> TrustRegister.Decision {
+        // libcurl falls back to the common name, which names no host (RFC 9525, section 6.3).
+        if !isReused, tls.verifiesHostName, !ccurlew_tls_has_names(handle.raw) {
+            return .refused("The host's certificate has no subject alternative names, so it names no host")
+        }
+        guard let requirement = tls.trust else { return .trusted }
+        return loop.trust.evaluate(handle, socket: socket, for: requirement, tls)
     }
 }
