@@ -18,7 +18,7 @@ extension EasyHandle {
     ///
     /// The options of an ordinary request are kept for the next one like it, because most consecutive requests have the same options.
     func configure(for transfer: Transfer) throws(OptionError) {
-        let isOrdinary = transfer.request.isOrdinary && !transfer.needsFreshConnection && !transfer.request.prepared.hasRoutes
+        let isOrdinary = transfer.request.isOrdinary && !transfer.needsFreshConnection && !transfer.request.prepared.dependsOnURL
         if isOrdinary, let ordinarySetup, ordinarySetup.options === transfer.request.prepared, ordinarySetup.isSecure == transfer.isSecure {
             forgetMessage()
             try setURL(transfer.request.url)

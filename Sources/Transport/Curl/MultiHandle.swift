@@ -24,8 +24,10 @@ class MultiMember {
 
     /// The addresses that it may connect to.
     var addresses: AddressPolicy { .any }
-    /// The last address that was refused.
-    final var refusedAddress: NetworkAddress?
+    /// Why the last address or port was refused.
+    final var addressRefusal: String?
+    /// The proxy that it uses, with the hosts that libcurl excepts; `nil` for none.
+    var proxy: Proxy? { nil }
 
     /// The options of its sockets; `nil` for the system's.
     var socketOptions: SocketOptions? { nil }
@@ -42,26 +44,27 @@ class MultiMember {
         return rejectedSocketOption == nil
     }
 
-    /// Whether connecting to an address is allowed; a refused address is recorded.
+    /// Whether connecting to an address is allowed; the reason for a refusal is recorded.
     final func mayConnect(to address: UnsafePointer<sockaddr>) -> Bool {
-        // A Unix domain socket is named by the program, not by a URL.
-        if Int32(address.pointee.sa_family) == AF_UNIX { return true }
-        let addresses = addresses
-        guard addresses.isLimited, let address = NetworkAddress(address) else { return !addresses.isLimited }
-        guard !addresses.allows(address) else { return true }
-        refusedAddress = address
-        return false
+        // A Unix domain socket and a proxy are named by the program, not by a URL.
+        guard addresses.isLimited, Int32(address.pointee.sa_family) != AF_UNIX, proxy == nil else { return true }
+        guard let end = NetworkAddress(address) else { return false }
+        addressRefusal = addresses.refusal(of: end, port: NetworkAddress.port(of: address))
+        return addressRefusal == nil
+    }
+
+    /// Why a limit of addresses forbids a transfer before its host is resolved; `nil` if it does not.
+    final func guardRefusal(of url: String, _ options: TransferOptions) -> (kind: TransferFailure.Kind, message: String)? {
+        guard options.addresses.isLimited, let proxy else { return nil }
+        return options.addresses.refusal(of: proxy, for: url, policy: options.proxy)
     }
 
     /// The failure of a socket that libcurl was not given.
     final func socketFailure(_ code: CURLcode) -> (kind: TransferFailure.Kind, message: String)? {
         guard code == CURLE_COULDNT_CONNECT else { return nil }
         if let rejectedSocketOption { return (.configuration, "The socket rejected the option \(rejectedSocketOption)") }
-        return refusedAddress.map { (.addressNotAllowed, Self.refusal(of: $0)) }
+        return addressRefusal.map { (.addressNotAllowed, $0) }
     }
-
-    /// The message for a refused address.
-    static func refusal(of address: NetworkAddress) -> String { "Connecting to the host's address \(address) is not allowed" }
 
     /// libcurl has opened a socket for the member.
     func opened(_ socket: Int32) {

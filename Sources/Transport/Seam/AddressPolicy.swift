@@ -5,12 +5,20 @@ import CurlewHTTP
 /// The addresses that transfers may connect to.
 ///
 /// For servers that fetch URLs supplied by users: without a limit such URLs reach the server's own network (server-side request forgery).
-/// The policy applies to the address of each connection, after the host's name was resolved, so that neither redirects nor names that later
-/// resolve to another address (DNS rebinding) bypass it. For a transfer through a proxy, that is the proxy's address; the addresses to
-/// which the proxy connects are unknown.
+/// The policy applies to the address and the port of each connection, after the host's name was resolved, so that neither redirects nor
+/// names that later resolve to another address (DNS rebinding) bypass it. It applies to what ``TransferOptions/resolve``,
+/// ``TransferOptions/connectTo``, a resolver or an alternative service lead to as well, and to pooled connections.
+///
+/// ```swift
+/// configuration.addresses = .publicOnly
+/// configuration.addresses.ports = [80, 443]
+/// ```
+///
+/// A proxy resolves names and connects by itself, so that the policy can't be enforced: see ``allowsProxies``. The policy does not apply to
+/// what the program names rather than a URL: a Unix domain socket, a proxy that is allowed, the server of ``TransferOptions/dohURL``.
 public struct AddressPolicy: Sendable, Hashable {
     /// All addresses; the default.
-    public static let any = AddressPolicy(isLimited: false, exceptions: [])
+    public static let any = AddressPolicy(limitsAddresses: false, exceptions: [])
 
     /// Globally reachable addresses only.
     ///
@@ -21,19 +29,59 @@ public struct AddressPolicy: Sendable, Hashable {
 
     /// Globally reachable addresses and the given exceptions; see ``publicOnly``.
     public static func publicOnly(except allowed: [AddressRange]) -> AddressPolicy {
-        AddressPolicy(isLimited: true, exceptions: allowed)
+        AddressPolicy(limitsAddresses: true, exceptions: allowed)
     }
 
-    let isLimited: Bool
+    /// The ports that may be connected to; `nil`, the default, for all.
+    ///
+    /// Without it a URL such as `http://mail.example.org:25/` connects to any service of an allowed address. Through a proxy the URL's port
+    /// counts.
+    public var ports: Set<Int>?
+
+    /// Whether transfers may go through a proxy although addresses are limited; `false` by default.
+    ///
+    /// `false` fails a transfer for which ``TransferOptions/proxy`` has a proxy, of the environment or of the program, with
+    /// ``TransferFailure/Kind/configuration``, unless its host is one of the proxy's exceptions: those are connected to directly, under the
+    /// policy. Set it to `true` if the proxy itself limits where it connects to, or ``TransferOptions/proxy`` to ``ProxyPolicy/none``. The
+    /// proxy's own address and port are not limited.
+    public var allowsProxies = false
+
+    private let limitsAddresses: Bool
     private let exceptions: [AddressRange]
 
-    private init(isLimited: Bool, exceptions: [AddressRange]) {
-        self.isLimited = isLimited
+    private init(limitsAddresses: Bool, exceptions: [AddressRange]) {
+        self.limitsAddresses = limitsAddresses
         self.exceptions = exceptions
     }
 
+    /// Whether not every address and port is allowed.
+    var isLimited: Bool { limitsAddresses || ports != nil }
+
     func allows(_ address: NetworkAddress) -> Bool {
-        !isLimited || exceptions.contains { $0.contains(address) } || address.isGloballyReachable
+        !limitsAddresses || exceptions.contains { $0.contains(address) } || address.isGloballyReachable
+    }
+
+    /// Why connecting to an address and a port is not allowed; `nil` if it is.
+    func refusal(of address: NetworkAddress, port: Int) -> String? {
+        guard allows(address) else { return "Connecting to the host's address \(address) is not allowed" }
+        return refusal(ofPort: port)
+    }
+
+    private func refusal(ofPort port: Int) -> String? {
+        guard let ports, !ports.contains(port) else { return nil }
+        return "Connecting to the host's port \(port) is not allowed"
+    }
+
+    /// Why a transfer to a URL must not go through a proxy; `nil` if it may.
+    func refusal(of proxy: Proxy, for url: String, policy: ProxyPolicy) -> (kind: TransferFailure.Kind, message: String)? {
+        guard allowsProxies || !limitsAddresses else {
+            let origin = policy == .environment ? " of the environment" : ""
+            let message =
+                "The addresses are limited, but the proxy \(ProxyPolicy.shown(proxy.url))\(origin) resolves and connects by itself: set "
+                + "`proxy` to `.none`, or `addresses.allowsProxies` if the proxy limits addresses"
+            return (.configuration, message)
+        }
+        return RouteTarget(url: url).flatMap { refusal(ofPort: $0.port) }.map { (.addressNotAllowed, $0) }
     }
 }
 
@@ -103,6 +151,12 @@ struct NetworkAddress: Hashable, Sendable {
         case AF_INET6: self.init(UnsafeRawPointer(address).loadUnaligned(as: sockaddr_in6.self).sin6_addr)
         default: return nil
         }
+    }
+
+    /// The port of a socket address of either family.
+    static func port(of address: UnsafePointer<sockaddr>) -> Int {
+        // At the same place in both.
+        Int(UInt16(bigEndian: UnsafeRawPointer(address).loadUnaligned(as: sockaddr_in.self).sin_port))
     }
 
     private init(_ address: in6_addr) {

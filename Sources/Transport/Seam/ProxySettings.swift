@@ -43,9 +43,13 @@ struct ProxySettings {
     }
 
     /// The proxy of a transfer; `nil` for none, as over a Unix domain socket, and for HTTP/3 only.
-    func proxy(isSecure: Bool, options: TransferOptions) -> Proxy? {
+    func proxy(for url: String, isSecure: Bool, options: TransferOptions) -> Proxy? {
         guard options.reachBox?.value.routing.unixSocket == nil, options.httpVersion != .http3Only else { return nil }
-        return proxy(isSecure: isSecure, policy: options.proxy)
+        let proxy = proxy(isSecure: isSecure, policy: options.proxy)
+        guard options.addresses.isLimited, let proxy else { return proxy }
+        // Decided here and not by libcurl, because what is checked depends on it.
+        guard !proxy.url.isEmpty, RouteTarget(url: url).map({ proxy.applies(to: $0.host) }) ?? true else { return nil }
+        return Proxy(url: proxy.url, exceptions: "")
     }
 
     /// The proxy for a URL's scheme; `nil` for none.

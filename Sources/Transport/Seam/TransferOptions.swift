@@ -43,7 +43,8 @@ public struct TransferOptions: Sendable, Hashable {
     /// The TLS settings.
     public var tls = TLSOptions()
 
-    /// The proxy; taken from the environment by default.
+    /// The proxy; taken from the environment by default. Where ``addresses`` are limited, a transfer through a proxy fails unless they allow
+    /// it (``AddressPolicy/allowsProxies``).
     public var proxy: ProxyPolicy = .environment
 
     /// The network interface to send from: its name, such as `eth0`, or an address of this machine, such as `192.0.2.7` or `2001:db8::7`;
@@ -56,7 +57,8 @@ public struct TransferOptions: Sendable, Hashable {
 
     /// The addresses that transfers may connect to; ``AddressPolicy/any`` by default.
     ///
-    /// A transfer to a host without an allowed address fails with ``TransferFailure/Kind/addressNotAllowed`` before anything is sent.
+    /// A transfer to a host without an allowed address fails with ``TransferFailure/Kind/addressNotAllowed`` before anything is sent. With a
+    /// limit, proxies have to be allowed: ``AddressPolicy/allowsProxies``.
     public var addresses = AddressPolicy.any
 
     /// Whether `gzip` and `deflate` codings (RFC 9110, section 8.4.1) are undone; `true` by default.
@@ -122,15 +124,18 @@ package final class PreparedOptions: Sendable {
     let connectTimeoutMilliseconds: Int
     /// Why no transfer with these options can be started; `nil` if they are usable.
     let invalidity: String?
-    /// Whether the route of a transfer may depend on its host.
-    let hasRoutes: Bool
+    /// Whether addresses or ports are limited.
+    let isGuarded: Bool
+    /// Whether how a transfer is set up may depend on its URL: its route, its proxy.
+    let dependsOnURL: Bool
 
     package init(_ options: TransferOptions) {
         self.options = options
         invalidity =
             options.tls.trust?.invalidity ?? options.reachBox?.value.invalidity ?? options.httpVersion.invalidity
             ?? options.interfaceInvalidity
-        hasRoutes = options.reachBox?.value.hasRoutes ?? false
+        isGuarded = options.addresses.isLimited
+        dependsOnURL = isGuarded || options.reachBox?.value.hasRoutes == true
         limits = TimeLimits(options)
         connectTimeoutMilliseconds = options.connectTimeout?.atLeastOneMillisecond ?? Int(Int32.max)
     }

@@ -92,7 +92,12 @@ extension EventLoopThread {
             complete(transfer, error: error)
             return false
         }
-        guard transfer.request.prepared.hasRoutes, let box = transfer.request.prepared.options.reachBox else { return true }
+        guard transfer.request.prepared.dependsOnURL else { return true }
+        if let (kind, message) = transfer.guardRefusal(of: transfer.request.url, transfer.request.prepared.options) {
+            fail(transfer, kind, message)
+            return false
+        }
+        guard let box = transfer.request.prepared.options.reachBox, box.value.hasRoutes else { return true }
         let decision = RouteDecision(
             to: transfer.request.url, proxy: transfer.proxy, options: box.value, resolved: transfer.resolution?.addresses)
         switch decision {

@@ -155,11 +155,12 @@ enum RouteDecision {
 extension Proxy {
     /// Whether a host, in the form in which hosts are compared, is reached through the proxy, by libcurl's rules for lists of names.
     func applies(to host: String) -> Bool {
-        let address = exceptions.utf8.contains(UInt8(ascii: "/")) ? NetworkAddress(host) : nil
+        let address = NetworkAddress(host)
         return !exceptions.utf8.split(separator: UInt8(ascii: ",")).contains { name in
             let plain = String(Substring(name.first == UInt8(ascii: ".") ? name.dropFirst() : name))
-            if let address, AddressRange(plain)?.contains(address) == true { return true }
-            return plain == "*" || host == plain || host.hasByteSuffix("." + plain)
+            if plain == "*" || host == plain { return true }
+            guard let address else { return host.hasByteSuffix("." + plain) }
+            return AddressRange(plain)?.contains(address) == true
         }
     }
 }

@@ -49,7 +49,7 @@ final class StreamTransfer: MultiMember {
         super.init(loop: loop)
     }
 
-    var proxy: Proxy? { loop.proxies.proxy(isSecure: request.isSecure, options: request.options) }
+    override var proxy: Proxy? { loop.proxies.proxy(for: request.url, isSecure: request.isSecure, options: request.options) }
 
     // MARK: Opening
 
@@ -60,6 +60,7 @@ final class StreamTransfer: MultiMember {
             return failure(.invalidURL, "The host name is not valid: \(request.host.debugDescription)")
         }
         if let reason = request.options.tls.trust?.invalidity { return failure(.configuration, reason) }
+        if let (kind, message) = guardRefusal(of: request.url, request.options) { return failure(kind, message) }
         if let reach = request.options.reachBox?.value {
             if let reason = reach.invalidity { return failure(.configuration, reason) }
             switch RouteDecision(to: request.url, proxy: proxy, options: reach, resolved: resolution?.addresses) {

@@ -54,7 +54,7 @@ extension Transfer {
         } else {
             loop.identifyLater(self)
         }
-        guard mayUse(remoteAddress) else { return .refuseConnection }
+        guard !request.prepared.isGuarded || mayUse(remoteAddress, remotePort) else { return .refuseConnection }
         // A request that can't be repeated warrants a check of the connection at the last moment.
         let needsCheck = !loop.isQuiet(socket) || !state.mayRepeat
         let isStale =
@@ -101,11 +101,12 @@ extension Transfer {
     }
 
     /// Whether a pooled connection, possibly made by another session, leads to an allowed address; otherwise the reason is recorded.
-    private func mayUse(_ remoteAddress: UnsafePointer<CChar>?) -> Bool {
-        let addresses = addresses
-        guard addresses.isLimited, let remoteAddress, let address = NetworkAddress(String(cString: remoteAddress)) else { return true }
-        guard !addresses.allows(address) else { return true }
-        state.refusedConnection(.addressNotAllowed, Self.refusal(of: address))
+    private func mayUse(_ remoteAddress: UnsafePointer<CChar>?, _ remotePort: Int32) -> Bool {
+        // A Unix domain socket has no address.
+        guard proxy == nil, let remoteAddress, let address = NetworkAddress(String(cString: remoteAddress)),
+            let refusal = addresses.refusal(of: address, port: Int(remotePort))
+        else { return true }
+        state.refusedConnection(.addressNotAllowed, refusal)
         return false
     }
 

@@ -134,7 +134,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         connection.socket = -1
         connection.tlsSession = nil
         connection.info = nil
-        refusedAddress = nil
+        addressRefusal = nil
         rejectedSocketOption = nil
         decoder = nil
         heldHead = nil
@@ -178,7 +178,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         return hash
     }
 
-    var proxy: Proxy? { loop.proxies.proxy(isSecure: isSecure, options: request.prepared.options) }
+    override var proxy: Proxy? { loop.proxies.proxy(for: request.url, isSecure: isSecure, options: request.prepared.options) }
 
     /// Whether QUIC can be tried: it has neither proxies nor Unix domain sockets.
     var mayUseHTTP3: Bool { isSecure && proxy == nil && request.unixSocket == nil }
