@@ -98,6 +98,7 @@ final class SegmentedTransfer: Sendable {
     let options: SegmentedDownload.Options
     let file: SegmentFile
     let mode: Mode
+    private let firstURL: String?
     let state: Lock<State>
     private let progress: (@Sendable (SegmentedDownload.Progress) -> Void)?
     private let events: AsyncStream<Event>
@@ -111,6 +112,7 @@ final class SegmentedTransfer: Sendable {
         self.options = options
         self.file = file
         self.mode = mode
+        firstURL = urls.first?.absoluteString
         self.progress = progress
         state = Lock(State(plan: SegmentPlan(minimum: options.minimumSegmentSize), sources: urls.map { Source(url: $0) }))
         (events, continuation) = AsyncStream.makeStream()
@@ -219,7 +221,10 @@ final class SegmentedTransfer: Sendable {
             return (segment, source, state.sources[source].url, headers(for: segment, state.sources[source], first: state.sources[0]))
         }
         guard let (segment, source, url, headers) = made else { return nil }
-        let request = manager.streamRequest(url, headers: headers).validate(statusCode: [200, 206])
+        var requestOptions = RequestOptions()
+        // A mirror is another party than the first source.
+        if source > 0 { requestOptions.certificateURL = firstURL }
+        let request = manager.streamRequest(url, headers: headers, options: requestOptions).validate(statusCode: [200, 206])
         state.withLock { $0.requests[segment.id] = request }
         return (segment, source, request)
     }

@@ -78,6 +78,10 @@ public struct RequestOptions: Sendable {
     /// A name of low cardinality, such as `GET /users/{id}`, for logs, metrics and traces; ``Request/name`` returns it. Not sent.
     public var name: String?
 
+    /// The URL to whose origin alone the session's client certificate is presented if it names no origins; `nil`, the default, for the
+    /// request's own.
+    package var certificateURL: String?
+
     /// Values for adapters, retriers and monitors, which read them from ``Request/options``. Empty by default; not sent.
     public var userInfo: [String: any Sendable] = [:]
 

@@ -43,7 +43,7 @@ extension EasyHandle {
 
     private func configureFully(for transfer: Transfer) throws(OptionError) {
         let request = transfer.request
-        try setConnection(for: transfer, isSecure: transfer.isSecure, options: request.prepared, proxy: transfer.proxy)
+        try setConnection(for: transfer, to: request.url, isSecure: transfer.isSecure, options: request.prepared, proxy: transfer.proxy)
         try set(CURLOPT_CONNECTTIMEOUT_MS, transfer.connectTimeoutMilliseconds)
         try setURL(request.url)
         try setCallbacks(for: transfer)
@@ -62,7 +62,7 @@ extension EasyHandle {
     func configure(for stream: StreamTransfer) throws(OptionError) {
         let request = stream.request
         let options = PreparedOptions(request.options)
-        try setConnection(for: stream, isSecure: request.isSecure, options: options, proxy: stream.proxy)
+        try setConnection(for: stream, to: request.url, isSecure: request.isSecure, options: options, proxy: stream.proxy)
         try set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMilliseconds)
         try set(CURLOPT_URL, stream.request.url)
         try set(CURLOPT_CONNECT_ONLY, true)
@@ -78,7 +78,7 @@ extension EasyHandle {
 
     /// Sets the options of the connection, for transfers and streams.
     private func setConnection(
-        for member: MultiMember, isSecure: Bool, options: PreparedOptions, proxy: Proxy?
+        for member: MultiMember, to url: String, isSecure: Bool, options: PreparedOptions, proxy: Proxy?
     ) throws(OptionError) {
         try setErrorBuffer()
         try set(CURLOPT_PRIVATE, pointer: Unmanaged.passUnretained(member).toOpaque())
@@ -103,7 +103,7 @@ extension EasyHandle {
         if let reach { try setReach(reach, member.route) }
         // The server that resolves names is verified by the same options.
         if isSecure || reach?.dohURL != nil {
-            try setTLS(tls)
+            try setTLS(tls, to: url)
         } else {
             // libcurl would duplicate the default paths for each transfer.
             try set(CURLOPT_CAINFO, nil)
@@ -261,7 +261,7 @@ extension EasyHandle {
         try set(option, Int(version))
     }
 
-    private func setTLS(_ tls: TLSOptions) throws(OptionError) {
+    private func setTLS(_ tls: TLSOptions, to url: String) throws(OptionError) {
         try set(CURLOPT_SSLVERSION, tls.minimumVersion.libcurlMinimum | (tls.maximumVersion?.libcurlMaximum ?? 0))
         if !tls.verifiesCertificateChain { try set(CURLOPT_SSL_VERIFYPEER, false) }
         if !tls.verifiesHostName { try set(CURLOPT_SSL_VERIFYHOST, 0) }
@@ -272,7 +272,7 @@ extension EasyHandle {
             let pins = tls.publicKeyHashes.map { "sha256//" + $0.base64EncodedString() }.sorted()
             try set(CURLOPT_PINNEDPUBLICKEY, pins.joined(separator: ";"))
         }
-        if let contents = tls.clientCertificate?.contents { try setClientCertificate(contents) }
+        if let certificate = tls.clientCertificate, certificate.isFor(url) { try setClientCertificate(certificate.contents) }
         try setAuthorities(tls)
     }
 

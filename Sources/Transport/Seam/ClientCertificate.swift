@@ -3,8 +3,11 @@ import CurlewHTTP
 
 /// The certificate and private key with which a client authenticates in TLS (RFC 8446, section 4.4.2).
 ///
-/// Sent to every host of the session that requests a client certificate; the key never leaves the process. Descriptions contain neither key
-/// nor password.
+/// Sent to a host that requests a client certificate, if it is the origin (scheme, host and port) of the URL that the program has given the
+/// request, or one of ``origins``. A redirect, or whatever else follows, to another origin is sent without it, and so is a part of a
+/// segmented download that comes from another origin than that of the first URL. A proxy never gets it.
+///
+/// The key never leaves the process. Descriptions contain neither key nor password.
 public struct ClientCertificate: Sendable, Hashable {
     enum Source: Sendable, Hashable {
         case data(Data)
@@ -41,6 +44,45 @@ public struct ClientCertificate: Sendable, Hashable {
     }
 
     let contents: Contents
+
+    /// The only origins to which the certificate is sent, by requests to them and by redirects alike, such as `https://api.example.org` or
+    /// `https://api.example.org:8443`; `nil`, the default, for the origin of each request.
+    ///
+    /// ```swift
+    /// var certificate = ClientCertificate.pem(file: "client.pem", keyFile: "client.key")
+    /// certificate.origins = ["https://api.example.org", "https://files.example.org"]
+    /// configuration.tls.clientCertificate = certificate
+    /// ```
+    ///
+    /// Names are compared as a whole: a subdomain is another host, and an internationalized name is written as `xn--…`. WebSockets, raw
+    /// TLS connections and Redis count as `https` too. Anything but such an origin fails each transfer with
+    /// ``TransferFailure/Kind/configuration``.
+    public var origins: [String]?
+
+    /// Whether the certificate is sent to a URL's host, as far as ``origins`` say.
+    func isFor(_ url: String) -> Bool {
+        guard let origins else { return true }
+        guard let origin = HTTPOrigin(url: url) else { return false }
+        return origins.contains { Self.origin($0) == origin }
+    }
+
+    /// Why the certificate can't be used; `nil` if it can.
+    var invalidity: String? {
+        guard let wrong = origins?.first(where: { Self.origin($0) == nil }) else { return nil }
+        return "An origin of the client certificate is not of the form https://host or https://host:port: \(wrong.redactedURL)"
+    }
+
+    private static func origin(_ text: String) -> HTTPOrigin? {
+        guard let origin = HTTPOrigin(url: text), origin.scheme == "https" else { return nil }
+        let authority = text.utf8.dropFirst("https://".utf8.count)
+        let isPlain = authority.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: ":"): true
+            default: "-._[]".utf8.contains(byte)
+            }
+        }
+        return isPlain ? origin : nil
+    }
 
     /// A certificate in PEM, optionally followed by its intermediates, and its key in PEM.
     ///

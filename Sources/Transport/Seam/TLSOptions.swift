@@ -58,7 +58,8 @@ public struct TLSOptions: Sendable, Hashable {
     /// Authorities that are trusted in addition to the system's, or to those of ``certificateAuthorities`` or ``certificateAuthorityFile``;
     /// `nil`, the default, for none.
     public var additionalAuthorities: CertificateAuthorities?
-    /// The certificate sent to hosts that request one; `nil`, the default, for none.
+    /// The certificate sent to hosts that request one, if they are the origin of a request or one of its ``ClientCertificate/origins``;
+    /// `nil`, the default, for none.
     public var clientCertificate: ClientCertificate?
     /// Further requirements on the host's certificates.
     package var trust: TrustRequirement?

@@ -126,16 +126,20 @@ package final class PreparedOptions: Sendable {
     let invalidity: String?
     /// Whether addresses or ports are limited.
     let isGuarded: Bool
-    /// Whether how a transfer is set up may depend on its URL: its route, its proxy.
+    /// Whether how a transfer is set up may depend on its URL: its route, its proxy, its certificate.
     let dependsOnURL: Bool
+    /// Whether there is a client certificate without origins of its own, which belongs to that of each request.
+    package let hasUnboundCertificate: Bool
 
     package init(_ options: TransferOptions) {
         self.options = options
         invalidity =
             options.tls.trust?.invalidity ?? options.reachBox?.value.invalidity ?? options.httpVersion.invalidity
-            ?? options.interfaceInvalidity
+            ?? options.interfaceInvalidity ?? options.tls.clientCertificate?.invalidity
         isGuarded = options.addresses.isLimited
-        dependsOnURL = isGuarded || options.reachBox?.value.hasRoutes == true
+        let certificate = options.tls.clientCertificate
+        hasUnboundCertificate = certificate != nil && certificate?.origins == nil
+        dependsOnURL = isGuarded || certificate?.origins != nil || options.reachBox?.value.hasRoutes == true
         limits = TimeLimits(options)
         connectTimeoutMilliseconds = options.connectTimeout?.atLeastOneMillisecond ?? Int(Int32.max)
     }

@@ -127,6 +127,8 @@ public struct TransferRequest: Sendable {
         set { parts.source = newValue }
     }
     var prepared: PreparedOptions { parts.prepared }
+    /// Whether there is a client certificate without origins of its own; cheaper than reading the options.
+    package var hasUnboundCertificate: Bool { storage.parts.prepared.hasUnboundCertificate }
     var limits: TimeLimits { parts.ownTimeouts?.limits ?? parts.prepared.limits }
     var connectTimeoutMilliseconds: Int { parts.ownTimeouts?.connectMilliseconds ?? parts.prepared.connectTimeoutMilliseconds }
 

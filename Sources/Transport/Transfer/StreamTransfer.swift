@@ -60,6 +60,7 @@ final class StreamTransfer: MultiMember {
             return failure(.invalidURL, "The host name is not valid: \(request.host.debugDescription)")
         }
         if let reason = request.options.tls.trust?.invalidity { return failure(.configuration, reason) }
+        if let reason = request.options.tls.clientCertificate?.invalidity { return failure(.configuration, reason) }
         if let (kind, message) = guardRefusal(of: request.url, request.options) { return failure(kind, message) }
         if let reach = request.options.reachBox?.value {
             if let reason = reach.invalidity { return failure(.configuration, reason) }

@@ -69,7 +69,7 @@ extension Transfer {
         expectation = request.expectsContinue ? .stated : .none
         lastActivity = loop.now
         if request.body == nil { requestEnded() } else { loop.armTimer(self) }
-        if isSecure, !isReused, request.options.tls.clientCertificate == nil {
+        if isSecure, !isReused, request.prepared.options.tls.clientCertificate?.isFor(request.url) != true {
             connection.lacksCertificate = ccurlew_tls_requests_certificate(handle.raw)
         }
         return .send

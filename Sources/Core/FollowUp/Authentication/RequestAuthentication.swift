@@ -64,6 +64,9 @@ extension RequestDriver {
     func outgoing(_ request: TransferRequest, as followUp: FollowUp.Kind?) -> TransferRequest {
         let (authentication, deadline) = state.withLock { ($0.authentication, $0.deadline) }
         var outgoing = session.outgoing(authentication?.authorize(request) ?? request)
+        if outgoing.hasUnboundCertificate, !mayPresentCertificate(to: outgoing.url, as: followUp) {
+            outgoing.options.tls.clientCertificate = nil
+        }
         if let deadline { add(deadline, to: &outgoing) }
         if session.reportsExchanges { noteExchange(outgoing, reason(of: followUp)) }
         if session.isInstrumented {
@@ -76,11 +79,22 @@ extension RequestDriver {
 
     /// Adds the header field with the time that remains, to the origin of the request.
     private func add(_ deadline: RequestDeadline, to outgoing: inout TransferRequest) {
-        guard let name = settings?.options.deadlineHeader,
-            let original = task?.originalTransfer,
-            original.url == outgoing.url || Origin(session.hsts?.upgraded(original.url) ?? original.url) == Origin(outgoing.url)
+        guard let name = settings?.options.deadlineHeader, let original = task?.originalTransfer,
+            isSameOrigin(outgoing.url, as: original.url)
         else { return }
         outgoing.headers.update(name: name, value: deadline.deadline.headerValue)
+    }
+
+    /// Whether an exchange may present a client certificate that names no origins: to the origin of the URL that the program has given.
+    private func mayPresentCertificate(to url: String, as followUp: FollowUp.Kind?) -> Bool {
+        let first = settings?.options.certificateURL
+        guard followUp != nil || first != nil else { return true }
+        guard let given = first ?? task?.originalTransfer?.url else { return false }
+        return isSameOrigin(url, as: given)
+    }
+
+    private func isSameOrigin(_ url: String, as original: String) -> Bool {
+        original == url || Origin(session.hsts?.upgraded(original) ?? original) == Origin(url)
     }
 }
 
