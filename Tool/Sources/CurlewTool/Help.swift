@@ -133,7 +133,8 @@ enum Help {
                                   fails or the status is 408, 429, 500, 502, 503 or 504; not POST and PATCH
           --max-redirects N       how many redirects to follow; 20 by default, 0 prints the redirect itself
           --cacert FILE           trust these certificates (PEM) instead of the system's
-          --cert FILE --key FILE  the client's certificate and its key (PEM)
+          --cert FILE --key FILE  the client's certificate and its key (PEM), for the URL's own origin: redirects to
+                                  others are sent without it
           --pin sha256//BASE64    demand this public key of the server; may be repeated
           --tls 1.2|1.3           the oldest version of TLS to accept; 1.2 by default
           --insecure              don't verify the server's certificate

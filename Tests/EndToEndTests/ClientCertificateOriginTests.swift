@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewSessionTestSupport
+import CurlewTestSupport
+import Testing
+
+/// To whom a client certificate is presented.
+@Suite(.timeLimit(.minutes(1))) struct ClientCertificateOriginTests {
+    private let authority: CertificateAuthority
+    private let clients: CertificateAuthority
+
+    init() throws {
+        authority = try CertificateAuthority()
+        clients = try CertificateAuthority(name: "Clients")
+    }
+
+    private func certificate(for origins: [String]? = nil) throws -> ClientCertificate {
+        let identity = try clients.issue("Numenius", usage: .client)
+        var certificate = ClientCertificate.pem(Data(identity.chain.utf8), key: Data(identity.key.utf8))
+        certificate.origins = origins
+        return certificate
+    }
+
+    private func manager(_ certificate: ClientCertificate) -> SessionManager {
+        makeManager {
+            $0.tls.certificateAuthorities = authority.certificate
+            $0.tls.clientCertificate = certificate
+        }
+    }
+
+    /// A server that requires a client certificate, and responds with its name, or redirects `/to` to a URL.
+    private func makeServer(to location: String = "") throws -> LoopbackServer {
+        try LoopbackServer(tls: ServerTLS(authority.issue(), clientAuthority: clients)) { request, connection in
+            request.path == "/to" ? .redirect(to: location) : .ok(connection.tls?.clientName ?? "none")
+        }
+    }
+
+    private func get(_ url: String, _ manager: SessionManager) async -> DataResponse<String> {
+        await manager.request(url).validate().serializingString().response
+    }
+
+    @Test("a redirect to another origin does not present it, one to the same origin does") func redirects() async throws {
+        let other = try makeServer()
+        let away = try makeServer(to: other.url("/"))
+        let inside = try makeServer(to: "/")
+        let manager = try manager(certificate())
+        #expect(await get(inside.url("/to"), manager).value == "Numenius")
+        #expect(await get(away.url("/to"), manager).error != nil)
+        #expect(away.requests.count == 1)
+        #expect(other.requests.isEmpty)
+        // The program names that origin itself.
+        #expect(await get(other.url("/"), manager).value == "Numenius")
+    }
+
+    @Test("a redirect back to the first origin presents it again") func back() async throws {
+        let first = Lock("")
+        let middle = try LoopbackServer(tls: ServerTLS(authority.issue())) { _, _ in .redirect(to: first.withLock { $0 }) }
+        let server = try makeServer(to: middle.url("/"))
+        first.withLock { $0 = server.url("/") }
+        #expect(await get(server.url("/to"), try manager(certificate())).value == "Numenius")
+    }
+
+    @Test("named origins get it by requests and redirects, and no others do") func named() async throws {
+        let other = try makeServer()
+        let server = try makeServer(to: other.url("/"))
+        let both = try manager(certificate(for: [server, other].map { "https://LOCALHOST:\($0.port)" }))
+        #expect(await get(server.url("/to"), both).value == "Numenius")
+        let first = try manager(certificate(for: ["https://localhost:\(server.port)"]))
+        #expect(await get(server.url("/"), first).value == "Numenius")
+        #expect(await get(server.url("/to"), first).error != nil)
+        #expect(await get(other.url("/"), first).error != nil)
+        #expect(other.requests.count == 1)
+        #expect(await get(server.url("/"), try manager(certificate(for: []))).error != nil)
+    }
+
+    @Test(
+        "what is no origin fails at once",
+        arguments: [
+            "api.example.org", "http://api.example.org", "https://*.example.org", "https://api.example.org/", "https://a@api.example.org",
+            "https://bücher.example", "https://", "",
+        ])
+    func invalid(origin: String) async throws {
+        let server = try makeServer()
+        let manager = try manager(certificate(for: ["https://localhost:\(server.port)", origin]))
+        #expect(await get(server.url("/"), manager).error?.transferFailure?.kind == .configuration)
+        let stream = manager.stream(withSecureHostName: "localhost", port: server.port)
+        await #expect {
+            try await stream.write(Data("x".utf8))
+        } throws: {
+            $0.transferFailure?.kind == .configuration
+        }
+        #expect(server.connectionCount == 0)
+    }
+}
