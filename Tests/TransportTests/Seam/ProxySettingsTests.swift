@@ -26,4 +26,20 @@ import Testing
         #expect(settings.proxy(isSecure: true, policy: .url("b")) == Proxy(url: "b", exceptions: ""))
         #expect(settings.proxy(isSecure: false, policy: .none) == nil)
     }
+
+    @Test("with limited addresses it is decided here which hosts are exceptions, and the environment's proxy is refused")
+    func guarded() {
+        let settings = ProxySettings(environment: ["http_proxy": "http://u:p@a:1", "no_proxy": "localhost,.test,10.0.0.0/8,0.1"])
+        var options = TransferOptions()
+        options.addresses = .publicOnly
+        func proxy(_ host: String) -> Proxy? { settings.proxy(for: "http://\(host)/", isSecure: false, options: options) }
+        for host in ["localhost", "a.test", "10.1.2.3"] { #expect(proxy(host) == nil) }
+        // A suffix of an address is no exception.
+        for host in ["example.org", "127.0.0.1"] { #expect(proxy(host) == Proxy(url: "http://u:p@a:1", exceptions: "")) }
+        let proxy = Proxy(url: "http://u:p@a:1", exceptions: "")
+        let refusal = options.addresses.refusal(of: proxy, for: "http://example.org/", policy: .environment)
+        #expect(refusal?.kind == .configuration)
+        #expect(refusal?.message.contains("of the environment") == true)
+        #expect(refusal?.message.contains("u:p") == false)
+    }
 }
