@@ -17,6 +17,8 @@
     each(SSL_get0_verified_chain, void *, (const void *ssl))                                                                                \
     each(SSL_get_sigalgs, int, (void *ssl, int index, int *sign, int *hash, int *both, unsigned char *raw_sign, unsigned char *raw_hash))    \
     each(SSL_CTX_get_cert_store, void *, (const void *context))                                                                             \
+    each(SSL_CTX_get_verify_mode, int, (const void *context))                                                                               \
+    each(SSL_CTX_set_verify, void, (void *context, int mode, int (*callback)(int is_valid, void *verification)))                             \
     each(OPENSSL_sk_num, int, (const void *stack))                                                                                          \
     each(OPENSSL_sk_value, void *, (const void *stack, int index))                                                                          \
     each(OPENSSL_sk_new_null, void *, (void))                                                                                               \
@@ -27,6 +29,7 @@
     each(X509_free, void, (void *x509))                                                                                                     \
     each(X509_verify, int, (void *x509, void *key))                                                                                         \
     each(X509_get0_pubkey, void *, (const void *x509))                                                                                      \
+    each(X509_get_ext_by_NID, int, (const void *x509, int kind, int last))                                                                  \
     each(X509_STORE_new, void *, (void))                                                                                                    \
     each(X509_STORE_free, void, (void *store))                                                                                              \
     each(X509_STORE_add_cert, int, (void *store, void *x509))                                                                               \
@@ -40,6 +43,9 @@
     each(X509_STORE_CTX_init, int, (void *context, void *store, void *x509, void *untrusted))                                               \
     each(X509_STORE_CTX_set_default, int, (void *context, const char *name))                                                                \
     each(X509_STORE_CTX_get_error, int, (const void *context))                                                                              \
+    each(X509_STORE_CTX_set_error, void, (void *context, int error))                                                                        \
+    each(X509_STORE_CTX_get_error_depth, int, (const void *context))                                                                        \
+    each(X509_STORE_CTX_get_current_cert, void *, (const void *context))                                                                    \
     each(X509_STORE_CTX_get0_chain, void *, (const void *context))                                                                          \
     each(X509_verify_cert, int, (void *context))                                                                                            \
     each(X509_verify_cert_error_string, const char *, (long code))                                                                          \
@@ -251,4 +257,23 @@ CURLcode ccurlew_cache_default_authorities(CURL *easy) {
     if(code == CURLE_OK)
         code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, (void *)directory);
     return code == CURLE_OK ? curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, add_directory) : code;
+}
+
+/* Refuses a leaf without subject alternative names, in addition to what OpenSSL refuses. */
+static int check_names(int is_valid, void *verification) {
+    enum { subject_alternative_names = 85, hostname_mismatch = 62 }; /* NID_subject_alt_name, X509_V_ERR_HOSTNAME_MISMATCH */
+    if(!is_valid || openssl_X509_STORE_CTX_get_error_depth(verification) != 0 ||
+       openssl_X509_get_ext_by_NID(openssl_X509_STORE_CTX_get_current_cert(verification), subject_alternative_names, -1) >= 0)
+        return is_valid;
+    openssl_X509_STORE_CTX_set_error(verification, hostname_mismatch);
+    return 0;
+}
+
+static CURLcode require_names(CURL *easy, void *context, void *directory) {
+    openssl_SSL_CTX_set_verify(context, openssl_SSL_CTX_get_verify_mode(context), check_names);
+    return directory ? add_directory(easy, context, directory) : CURLE_OK;
+}
+
+CURLcode ccurlew_require_names(CURL *easy) {
+    return has_openssl() ? curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, require_names) : CURLE_OK;
 }

@@ -60,6 +60,13 @@ public struct CertificateAuthority: Sendable {
         return ServerIdentity(chain: issued.chain + sentChain, key: issued.key)
     }
 
+    /// Issues a certificate for a server that has a common name only, and no alternative names.
+    package func issue(commonName: String) throws -> ServerIdentity {
+        let issued = try Self.make(
+            commonName, names: [], usage: "serverAuth", isAuthority: false, from: -86_400, until: 86_400, issuer: identity)
+        return ServerIdentity(chain: issued.chain + sentChain, key: issued.key)
+    }
+
     /// Issues the certificate of an authority below this one, whose certificates come with a chain.
     public func issueIntermediate(name: String = "Loopback Test Intermediate") throws -> CertificateAuthority {
         let issued = try Self.make(name, names: [], usage: nil, isAuthority: true, from: -86_400, until: 86_400, issuer: identity)

@@ -2,6 +2,7 @@
 import Curlew
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewWebSocket
 import Testing
 
 /// TLS requirements of Curlew beyond those of libcurl.
@@ -54,5 +55,38 @@ import Testing
         // Accepted if host names or chains are not verified.
         let lenient = manager { $0.verifiesHostName = false }
         #expect(await lenient.request(server.url).serializingString().response.value != nil)
+    }
+
+    @Test("nothing is sent to a host whose certificate has only a common name, over WebSockets and raw streams either")
+    func commonNameOfStreams() async throws {
+        let server = try await TLSServer(authority, "localhost")
+        let manager = manager()
+        let socket = manager.webSocket("wss://localhost:\(server.port)/", headers: ["Authorization": "Bearer secret"])
+        await #expect {
+            try await socket.open()
+        } throws: {
+            $0.transferFailure?.kind == .serverCertificate
+        }
+        #expect(await server.nextConnection()?.bytes == 0)
+        let stream = manager.stream(withSecureHostName: "localhost", port: server.port)
+        await #expect {
+            try await stream.write(Data("secret".utf8))
+        } throws: {
+            $0.transferFailure?.kind == .serverCertificate
+        }
+        #expect(await server.nextConnection()?.bytes == 0)
+    }
+
+    @Test("nor to a proxy whose certificate has only a common name") func commonNameOfProxy() async throws {
+        let manager = manager()
+        for (name, isAccepted) in [("localhost", false), ("good", true)] {
+            let proxy = try await TLSServer(authority, name)
+            let options = RequestOptions(proxy: .url("https://user:secret@localhost:\(proxy.port)"))
+            for url in ["https://localhost:1/", "http://localhost:1/"] {
+                _ = await manager.request(url, options: options).serializingString().response
+                #expect((await proxy.nextConnection()?.bytes == 0) == !isAccepted, "\(name) \(url)")
+                if isAccepted { break }
+            }
+        }
     }
 }

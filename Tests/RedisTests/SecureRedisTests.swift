@@ -54,6 +54,19 @@ import Testing
         #expect(try await authentications(client) == before)
     }
 
+    @Test("nothing is sent to a server whose certificate has only a common name", .enabled(if: TLSAuthority.isAvailable))
+    func commonName() async throws {
+        let certificates = try await TLSAuthority.shared()
+        let server = try await TLSServer(certificates, "localhost")
+        var configuration = RedisConfiguration(.tls(host: "localhost", port: server.port))
+        configuration.tls.certificateAuthorityFile = certificates.path("root.pem")
+        configuration.password = "secret"
+        let reason = try await reason(configuration)
+        guard case .connectionFailed(let message)? = reason else { return #expect(Bool(false), "\(String(describing: reason))") }
+        #expect(message.contains("no subject alternative names"))
+        #expect(await server.nextConnection()?.bytes == 0)
+    }
+
     private func authentications(_ client: RedisClient) async throws -> Substring? {
         try await client.run(["INFO", "commandstats"]).text?.split(whereSeparator: \.isNewline).first { $0.hasPrefix("cmdstat_auth:") }
     }

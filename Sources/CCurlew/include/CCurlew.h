@@ -128,6 +128,10 @@ const char *ccurlew_default_ca_directory(void);
    libcurl's cached store. */
 CURLcode ccurlew_cache_default_authorities(CURL *easy);
 
+/* Refuses certificates without subject alternative names in the handshakes of a transfer: those with its proxy, and with the server that
+   resolves its names, of which there is no later sight. To be called after the authorities are set. */
+CURLcode ccurlew_require_names(CURL *easy);
+
 /* curl_multi_setopt and curl_share_setopt, by type of argument. */
 typedef int (*ccurlew_socket_callback)(CURL *easy, curl_socket_t socket, int what, void *context, void *socket_context);
 typedef int (*ccurlew_timer_callback)(CURLM *multi, long milliseconds, void *context);

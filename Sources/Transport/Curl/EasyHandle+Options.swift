@@ -110,6 +110,9 @@ extension EasyHandle {
             try set(CURLOPT_CAPATH, nil)
         }
         try setProxy(proxy, tls)
+        if tls.verifiesHostName, proxy?.isSecure == true || reach?.dohURL != nil {
+            try check(ccurlew_require_names(raw), CURLOPT_SSL_CTX_FUNCTION)
+        }
     }
 
     /// Sets the options that few sessions have. Those of sockets are set when they are opened (``MultiMember/configure(_:for:)``).

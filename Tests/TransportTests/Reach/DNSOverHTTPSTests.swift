@@ -75,4 +75,12 @@ import Testing
             }
         }
     }
+
+    @Test func `a server whose certificate has only a common name is not asked`() async throws {
+        let nameless = try NameServer(name: "service.test", identity: try authority.issue(commonName: "localhost"))
+        let end = await CurlTransport().run(
+            TransferRequest(url: "http://service.test:1/", options: options { $0.dohURL = nameless.url }))
+        #expect(end.failure?.kind == .nameResolution)
+        #expect(nameless.server.requests.isEmpty)
+    }
 }
