@@ -10,8 +10,9 @@ import Testing
             ("X", ["X": "1"], ["X": "1"], true), ("X", ["X": "1"], ["x": "1"], true), ("X", ["X": "1"], ["X": "2"], false),
             ("X", ["X": "1"], [:], false), ("X", [:], ["X": ""], false), ("X", [:], [:], true),
             ("X, Y", ["X": "1", "Y": "2"], ["X": "1"], false),
-            ("X, Y", ["X": "1", "Y": "2"], ["Y": "2", "X": "1"], true), ("X", ["X": "1,  2"], ["X": "1,2"], true),
-            ("X", ["X": "1, 2"], ["X": "1", "x": "2"], true), ("X", ["X": "1, 2"], ["X": "2, 1"], false),
+            ("X, Y", ["X": "1", "Y": "2"], ["Y": "2", "X": "1"], true), ("Prefer", ["Prefer": "1,  2"], ["Prefer": "1,2"], true),
+            ("X", ["X": "1,  2"], ["X": "1,2"], false),
+            ("Prefer", ["Prefer": "1, 2"], ["Prefer": "1", "prefer": "2"], true), ("X", ["X": "1, 2"], ["X": "2, 1"], false),
             ("Accept-Language", ["Accept-Language": "EN, de;q=0.5"], ["Accept-Language": "de; q=0.5,en"], true),
             ("Accept-Language", ["Accept-Language": "en, de"], ["Accept-Language": "de, en"], false),
             ("Accept-Encoding", ["Accept-Encoding": "gzip"], ["Accept-Encoding": "br"], false), ("Cookie", ["Cookie": "a=1"], [:], false),
@@ -30,6 +31,13 @@ import Testing
     func lines() throws {
         let stored = try #require(store(["Cache-Control": "max-age=60", "Vary": "X", "vary": "Y"], for: get(["X": "1", "Y": "1"])))
         #expect(!CacheRules.decide(get(["X": "1", "Y": "2"]), [stored], now: start + 1).serves)
+    }
+
+    @Test(arguments: [("Bearer a,b", "Bearer a,,b"), ("Bearer a, b", "Bearer a,b"), ("Bearer a", "Bearer a ")])
+    func `Credentials are compared byte by byte`(first: String, second: String) throws {
+        let stored = try #require(store(["Cache-Control": "max-age=60"], for: get(["Authorization": first])))
+        #expect(CacheRules.decide(get(["Authorization": first]), [stored], now: start + 1).serves)
+        #expect(!CacheRules.decide(get(["Authorization": second]), [stored], now: start + 1).serves)
     }
 
     @Test("a response is served to other credentials only if it is public")

@@ -53,11 +53,19 @@ package struct SelectionKey: Sendable, Hashable {
         return hasValue ? Array(SHA256.digest(of: Data(text.utf8))) : []
     }
 
-    /// The values of a field's lines as one list with equal whitespace, so that requests that say the same match (section 4.1).
+    /// The fields whose values are lists, in which empty members and whitespace mean nothing (RFC 9110, section 5.6.1).
+    private static let lists: Set<String> = [
+        "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "connection", "expect", "forwarded", "if-match",
+        "if-none-match", "pragma", "prefer", "te", "upgrade", "via", "x-forwarded-for",
+    ]
+
+    /// The values of a field's lines: of a field that is known to be a list as one list with equal whitespace, so that requests that say the
+    /// same match (section 4.1); of others, credentials among them, byte by byte, each with its length.
     ///
     /// In the fields of content negotiation, members are also compared without their case and ordered by weight, which is all that their order
     /// can mean (RFC 9110, section 12.4.2).
     private static func normalized(_ values: [String], of name: String) -> String {
+        guard lists.contains(name) else { return values.map { "\($0.utf8.count):\($0)" }.joined() }
         var members = values.flatMap { FieldList.members(of: $0) }.map(String.init)
         guard ["accept", "accept-charset", "accept-encoding", "accept-language"].contains(name) else {
             return members.joined(separator: ",")
