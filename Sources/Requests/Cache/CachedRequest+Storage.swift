@@ -18,11 +18,24 @@ extension CachedRequest {
     /// The key of the cached response.
     var cacheKey: CacheKey {
         if let custom = buildCustomUrlRequest() {
-            return CacheKey("Custom", custom.httpMethod ?? "GET", custom.url?.absoluteString ?? "", (custom.httpBody ?? Data()).hexDigits)
+            let parts = ["Custom", custom.httpMethod ?? "GET", custom.url?.absoluteString ?? "", (custom.httpBody ?? Data()).hexDigits]
+            return CacheKey(parts + credentials(in: custom.allHTTPHeaderFields ?? [:]))
         }
         let argument = cacheFileNameFilter(forRequestArgument: requestArgument())
-        return CacheKey(
-            "Method", requestMethodString, "Host", agent.baseUrl(of: self), "Url", requestUrl(), "Argument", CanonicalText.of(argument))
+        let parts = [
+            "Method", requestMethodString, "Host", agent.baseUrl(of: self), "Url", requestUrl(), "Argument", CanonicalText.of(argument),
+        ]
+        return CacheKey(parts + credentials(in: requestHeaderFieldValueDictionary() ?? [:], requestAuthorizationHeaderFieldArray()))
+    }
+}
+
+extension CachedRequest {
+    /// The parts of a key that tell whose response it is: a digest of the request's own credentials; empty without any.
+    private func credentials(in headers: [String: String], _ user: [String]? = nil) -> [String] {
+        let secrets = headers.filter { Redaction.current.hides(header: $0.key) }
+        let fields = secrets.map { [$0.key.lowercased(), $0.value] }.sorted { $0.lexicographicallyPrecedes($1) }.flatMap { $0 }
+        let parts = fields + (user.map { ["user"] + $0 } ?? [])
+        return parts.isEmpty ? [] : ["Credentials", CacheKey(parts).digest]
     }
 }
 
