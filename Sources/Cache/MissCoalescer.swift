@@ -9,11 +9,13 @@ package final class MissCoalescer: Sendable {
     /// What makes requests equal: the URL, and all header fields in any order.
     package struct Key: Sendable, Hashable {
         private let url: String
+        private let partition: String
         private let fields: [String]
 
         /// Creates the key of a request.
-        package init(url: String, headers: HTTPHeaders) {
+        package init(url: String, headers: HTTPHeaders, partition: String = "") {
             self.url = url
+            self.partition = partition
             fields = headers.map { "\($0.name.lowercased()):\($0.value)" }.sorted()
         }
     }

@@ -102,16 +102,16 @@ public final class ResponseCache: Sendable {
     package var hasLeases: Bool { coalescesMisses && store.leasing != nil }
 
     /// Claims the task of loading the response for a URL; `nil` if another process has it. Blocks.
-    package func acquireLease(for url: String) throws -> CacheLease? {
-        try store.leasing?.acquireLease(for: VariantStore.key(url), duration: leaseDuration)
+    package func acquireLease(for url: String, in partition: String) throws -> CacheLease? {
+        try store.leasing?.acquireLease(for: VariantStore.key(url, in: partition), duration: leaseDuration)
     }
 
     /// Ends a lease. Blocks.
     package func release(_ lease: CacheLease) throws { try store.leasing?.releaseLease(lease) }
 
     /// Waits until no process has the lease for a URL; `false` if one still has. Blocks.
-    package func waitForLeaseEnd(of url: String, timeout: Duration) throws -> Bool {
-        try store.leasing?.waitForLeaseEnd(of: VariantStore.key(url), timeout: timeout) ?? true
+    package func waitForLeaseEnd(of url: String, in partition: String, timeout: Duration) throws -> Bool {
+        try store.leasing?.waitForLeaseEnd(of: VariantStore.key(url, in: partition), timeout: timeout) ?? true
     }
 
     /// A cache over a store of one's own.

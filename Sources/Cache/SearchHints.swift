@@ -61,10 +61,10 @@ extension VariantStore {
     }
 
     /// The responses for other URLs that may answer requests for this one.
-    package func findEquivalents(of url: String) throws -> [Equivalent] {
+    package func findEquivalents(of url: String, in partition: String = "") throws -> [Equivalent] {
         var equivalents: [Equivalent] = []
         for other in try equivalentURLs(of: url) {
-            guard let found = try find(other) else { continue }
+            guard let found = try find(other, in: partition) else { continue }
             for (index, variant) in found.record.variants.enumerated()
             where variant.head.noVarySearch?.areEquivalent(url, other) ?? false {
                 equivalents.append(Equivalent(found: found, index: index))
@@ -82,7 +82,7 @@ extension VariantStore {
         try addHint(field, to: Self.rulesKey(head.url))
         let older = try addHint(head.url, to: Self.classKey(head.url, rule))
         for other in older where other != head.url {
-            try removeVariants(of: other) { old in
+            try removeVariants(of: other, in: head.partition) { old in
                 // A part does not take the place of a whole response.
                 old.selection == head.selection && (head.part == nil || old.part != nil) && rule.areEquivalent(old.url, head.url)
             }
@@ -92,7 +92,9 @@ extension VariantStore {
     /// Removes the responses for other URLs that might answer requests for this one.
     func removeEquivalents(of url: String) throws {
         for other in try equivalentURLs(of: url) {
-            try removeVariants(of: other) { $0.noVarySearch?.areEquivalent(url, other) ?? false }
+            for partition in try [""] + partitions(of: other) {
+                try removeVariants(of: other, in: partition) { $0.noVarySearch?.areEquivalent(url, other) ?? false }
+            }
         }
     }
 

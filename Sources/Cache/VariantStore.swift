@@ -12,7 +12,7 @@ package struct VariantRecord: Sendable, Hashable {
         package let body: UInt64
     }
 
-    private static let version: UInt8 = 1
+    private static let version: UInt8 = 2
     /// The most variants; the one that was received first makes room for another.
     package static let capacity = 16
 
@@ -91,7 +91,10 @@ package final class VariantStore: Sendable {
         return head.headers.values(for: tagHeader).flatMap { $0.splitScalars { $0 == "," || $0 == " " || $0 == "\t" } }.map(String.init)
     }
 
-    static func key(_ url: String) -> CacheKey { CacheKey("http", url) }
+    /// The key of a record. The partition is a digest, or empty for plain requests.
+    static func key(_ url: String, in partition: String = "") -> CacheKey {
+        partition.isEmpty ? CacheKey("http", url) : CacheKey("http", url, "partition", partition)
+    }
 
     /// Keys of one length, so that a body that replaces another one of its size takes no more of the store.
     private static func key(_ url: String, _ body: UInt64) -> CacheKey {
@@ -100,19 +103,27 @@ package final class VariantStore: Sendable {
     }
 
     /// What is stored for a URL; `nil` for nothing, or for an entry that can't be read.
-    package func find(_ url: String) throws -> Found? {
-        guard let entry = try storage.entry(for: Self.key(url)) else { return nil }
-        guard let record = decoded(entry.metadata, of: url) else { return nil }
+    ///
+    /// - Parameter partition: only what was stored for requests of this partition is found.
+    package func find(_ url: String, in partition: String = "") throws -> Found? {
+        guard try partition.isEmpty || partitions(of: url).contains(partition),
+            let entry = try storage.entry(for: Self.key(url, in: partition)),
+            let record = decoded(entry.metadata, of: url, in: partition)
+        else { return nil }
         return Found(record: record, inline: entry.body)
     }
 
-    private func decoded(_ bytes: Data, of url: String) -> VariantRecord? {
-        if let known = memo.withLock({ $0[url] }), known.bytes == bytes { return known.record }
+    private func decoded(_ bytes: Data, of url: String, in partition: String) -> VariantRecord? {
+        // A URL has no space.
+        let name = partition.isEmpty ? url : "\(partition) \(url)"
+        if let known = memo.withLock({ $0[name] }), known.bytes == bytes { return known.record }
         // Two URLs have one key only if the store confuses them.
-        guard let record = VariantRecord(decoding: bytes), record.variants.allSatisfy({ $0.head.url == url }) else { return nil }
+        guard let record = VariantRecord(decoding: bytes),
+            record.variants.allSatisfy({ $0.head.url == url && $0.head.partition == partition })
+        else { return nil }
         memo.withLock { memo in
             if memo.count >= Self.memoCapacity { memo.removeAll(keepingCapacity: true) }
-            memo[url] = (bytes, record)
+            memo[name] = (bytes, record)
         }
         return record
     }
@@ -183,7 +194,7 @@ package final class VariantStore: Sendable {
     /// - Parameter inline: a body that may be in the record's entry; `nil` if it is stored under the number.
     private func add(_ head: StoredResponse, number: UInt64, inline body: Data?, under lease: CacheLease?) throws {
         let dropped = try writing.withLock { _ -> [UInt64] in
-            let found = try find(head.url)
+            let found = try find(head.url, in: head.partition)
             var record = found?.record ?? VariantRecord()
             var dropped = record.variants.filter { $0.head.selection == head.selection }.map(\.body)
             record.variants.removeAll { $0.head.selection == head.selection }
@@ -199,7 +210,9 @@ package final class VariantStore: Sendable {
                 }
             }
             record.variants.append(.init(head: head, body: number))
-            try write(record, inline, head.url, under: lease)
+            try write(record, inline, head.url, head.partition, under: lease)
+            // After the record: one of before the URL was removed must not be found again.
+            if found == nil, !head.partition.isEmpty { try list(head.partition, of: head.url) }
             return dropped
         }
         for body in dropped where body != 0 { try storage.removeEntry(for: Self.key(head.url, body)) }
@@ -208,21 +221,22 @@ package final class VariantStore: Sendable {
     /// Replaces the head of a response, unless another one has taken its place.
     package func update(_ old: StoredResponse, with new: StoredResponse) throws {
         let isUpdated = try writing.withLock { _ in
-            guard let found = try find(old.url), let index = found.record.variants.firstIndex(where: { $0.head == old }) else {
+            guard let found = try find(old.url, in: old.partition), let index = found.record.variants.firstIndex(where: { $0.head == old })
+            else {
                 return false
             }
             var record = found.record
             record.variants[index].head = new
-            try write(record, found.inline, old.url)
+            try write(record, found.inline, old.url, old.partition)
             return true
         }
         if isUpdated, new.noVarySearch != old.noVarySearch { try noteEquivalence(of: new) }
     }
 
-    private func write(_ record: VariantRecord, _ inline: Data, _ url: String, under lease: CacheLease? = nil) throws {
+    private func write(_ record: VariantRecord, _ inline: Data, _ url: String, _ partition: String, under lease: CacheLease? = nil) throws {
         let tags = tagging == nil || tagHeader == nil ? [] : Set(record.variants.flatMap { self.tags(of: $0.head) }).sorted()
         let entry = CacheEntry(metadata: record.encoded, body: inline, tags: tags)
-        guard let lease, let leasing else { return try storage.store(entry, for: Self.key(url)) }
+        guard let lease, let leasing else { return try storage.store(entry, for: Self.key(url, in: partition)) }
         guard let tiered = storage as? TieredCacheStorage else { return try leasing.store(entry, under: lease) }
         try tiered.write(entry, lease.key) { try leasing.store(entry, under: lease) }
     }
@@ -233,33 +247,71 @@ package final class VariantStore: Sendable {
         try removeEquivalents(of: url)
     }
 
-    /// Removes some of the responses for a URL.
-    func removeVariants(of url: String, where isRemoved: (StoredResponse) -> Bool) throws {
+    /// Removes some of the responses for a URL in a partition.
+    func removeVariants(of url: String, in partition: String, where isRemoved: (StoredResponse) -> Bool) throws {
         let removed = try writing.withLock { _ -> [VariantRecord.Variant] in
-            guard let found = try find(url) else { return [] }
+            guard let found = try find(url, in: partition) else { return [] }
             var record = found.record
             let removed = record.variants.filter { isRemoved($0.head) }
             guard !removed.isEmpty else { return [] }
             record.variants.removeAll { isRemoved($0.head) }
             if record.variants.isEmpty {
-                try storage.removeEntry(for: Self.key(url))
+                try storage.removeEntry(for: Self.key(url, in: partition))
             } else {
-                try write(record, record.variants.contains { $0.body == 0 } ? found.inline : Data(), url)
+                try write(record, record.variants.contains { $0.body == 0 } ? found.inline : Data(), url, partition)
             }
             return removed
         }
         for variant in removed where variant.body != 0 { try storage.removeEntry(for: Self.key(url, variant.body)) }
     }
 
-    /// Removes what is stored for a URL alone.
+    /// Removes what is stored for a URL alone, in all partitions.
     package func removeOwn(_ url: String) throws {
         try writing.withLock { _ in
-            guard let bytes = try storage.metadata(for: Self.key(url)) else { return }
-            try storage.removeEntry(for: Self.key(url))
-            for variant in VariantRecord(decoding: bytes)?.variants ?? [] where variant.body != 0 {
-                try storage.removeEntry(for: Self.key(url, variant.body))
-            }
+            let partitions = try partitions(of: url)
+            // Before the records: what is not listed is not found.
+            if !partitions.isEmpty { try storage.removeEntry(for: Self.partitionsKey(url)) }
+            try removeRecord(of: url, in: "")
+            for partition in partitions { try removeRecord(of: url, in: partition) }
         }
+    }
+
+    /// Removes the record of a partition; with the lock held.
+    private func removeRecord(of url: String, in partition: String) throws {
+        guard let bytes = try storage.metadata(for: Self.key(url, in: partition)) else { return }
+        try storage.removeEntry(for: Self.key(url, in: partition))
+        for variant in VariantRecord(decoding: bytes)?.variants ?? [] where variant.body != 0 {
+            try storage.removeEntry(for: Self.key(url, variant.body))
+        }
+    }
+
+    // MARK: Partitions
+
+    /// The most partitions of a URL; the one that was added first makes room for another.
+    package static let partitionCapacity = 256
+
+    private static func partitionsKey(_ url: String) -> CacheKey { CacheKey("http", url, "partitions") }
+
+    /// The partitions in which something is stored for a URL, beside that of plain requests, the oldest first. Records of others are not
+    /// found: so a URL is removed with all of its partitions, although a store has no other list of them.
+    func partitions(of url: String) throws -> [String] {
+        guard let metadata = try storage.metadata(for: Self.partitionsKey(url)) else { return [] }
+        return String(decoding: metadata, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    /// Lists a partition of a URL; with the lock held.
+    private func list(_ partition: String, of url: String) throws {
+        var partitions = try partitions(of: url)
+        guard !partitions.contains(partition) else { return }
+        var dropped: [String] = []
+        if partitions.count >= Self.partitionCapacity {
+            dropped = Array(partitions.prefix(partitions.count - Self.partitionCapacity + 1))
+            partitions.removeFirst(dropped.count)
+        }
+        partitions.append(partition)
+        let text = partitions.joined(separator: "\n")
+        try storage.store(CacheEntry(metadata: Data(text.utf8), body: Data()), for: Self.partitionsKey(url))
+        for old in dropped { try removeRecord(of: url, in: old) }
     }
 
     /// Removes everything that this store has stored, and nothing else that may be in the storage.
@@ -299,7 +351,9 @@ package final class VariantStore: Sendable {
 
     /// The record of an entry; `nil` for an entry that is a body, damaged, or not this store's.
     private static func record(_ key: CacheKey, _ metadata: Data) -> VariantRecord? {
-        guard let parts = key.parts, parts.count == 2, parts[0] == "http" else { return nil }
+        guard let parts = key.parts, parts.first == "http", parts.count == 2 || parts.count == 4 && parts[2] == "partition" else {
+            return nil
+        }
         return VariantRecord(decoding: metadata)
     }
 }

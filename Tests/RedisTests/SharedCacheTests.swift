@@ -130,6 +130,33 @@ import Testing
         #expect((2...5).contains(reached))
     }
 
+    @Test(arguments: [false, true])
+    func `A fleet's internal responses are not served to its sessions with a guard`(coalesces: Bool) async throws {
+        let server = try await RedisServer()
+        let host = try LoopbackServer { [cacheable] _, _ in cacheable("internal", nil) }
+        func cache() throws -> ResponseCache {
+            ResponseCache(storage: RedisCacheStorage(try server.client()), coalescesMisses: coalesces)
+        }
+        let (first, second, third) = (try cache(), try cache(), try cache())
+        let url = host.url("/secret")
+        #expect(try await makeManager { $0.cache = first }.request(url).serializingString().value == "internal")
+        let guarded = makeManager {
+            $0.cache = second
+            $0.options.addresses = .publicOnly
+        }
+        let refused = await guarded.request(url).serializingString().response
+        guard case .transferFailed(let failure)? = refused.error as? CurlewError else {
+            Issue.record("served: \(refused)")
+            return
+        }
+        #expect(failure.kind == .addressNotAllowed)
+        // Another process of the same kind shares.
+        #expect(try await makeManager { $0.cache = third }.request(url).serializingString().value == "internal")
+        #expect(host.requestCount == 1)
+        try third.remove(url)
+        #expect(try first.entries().isEmpty)
+    }
+
     @Test("invalidations reach ten processes within 50 milliseconds") func invalidations() async throws {
         let server = try await RedisServer()
         let rounds = 20

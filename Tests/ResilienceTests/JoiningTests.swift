@@ -30,6 +30,18 @@ import Testing
         #expect(session.count == 1 && coalesced == 1)
     }
 
+    @Test func `A request with other allowed addresses does not join`() async throws {
+        let plain = session.request()
+        let first = await session.exchange(0)
+        let guarded = session.request(options: RequestOptions(addresses: .publicOnly))
+        let second = await session.exchange(1)
+        first.respond(200, [:], "internal")
+        second.respond(200, [:], "public")
+        #expect(try await plain.serializingString().value == "internal")
+        #expect(try await guarded.serializingString().value == "public")
+        #expect(coalesced == 0)
+    }
+
     @Test("the transfer is suspended while all of its requests are") func allSuspended() async throws {
         let requests = (0..<3).map { _ in session.request() }
         let exchange = await session.exchange(0)

@@ -35,6 +35,8 @@ package struct CacheRequest: Sendable {
     package let headers: HTTPHeaders
     /// How the request wants to use the cache.
     package let mode: Mode
+    /// What separates the responses that requests may share, beside their fields; empty for plain requests.
+    package let partition: String
     /// The directives of the request.
     package let directives: CacheDirectives
     /// `If-None-Match`, all lines as one list.
@@ -49,10 +51,11 @@ package struct CacheRequest: Sendable {
     package private(set) var hasPreconditions = false
 
     /// Creates a description of a request.
-    package init(method: HTTPMethod, headers: HTTPHeaders, mode: Mode) {
+    package init(method: HTTPMethod, headers: HTTPHeaders, mode: Mode, partition: String = "") {
         self.method = method
         self.headers = headers
         self.mode = mode
+        self.partition = partition
         directives = CacheDirectives(headers)
         for field in headers {
             switch field.name.utf8.count {

@@ -53,7 +53,8 @@ package enum CacheRules {
     /// The most recent of the stored responses that the request selects (section 4.1); a whole one before a part.
     private static func selected(_ request: CacheRequest, _ stored: [StoredResponse]) -> Int? {
         var best: Int?
-        for (index, response) in stored.enumerated() where response.selection.matches(request.headers) {
+        for (index, response) in stored.enumerated()
+        where response.partition == request.partition && response.selection.matches(request.headers) {
             guard let current = best else {
                 best = index
                 continue
@@ -121,7 +122,7 @@ package enum CacheRules {
 
     /// The stored responses that the request selects, for updates by a response to it.
     package static func allSelected(_ request: CacheRequest, _ stored: [StoredResponse]) -> [Int] {
-        stored.indices.filter { stored[$0].selection.matches(request.headers) }
+        stored.indices.filter { stored[$0].partition == request.partition && stored[$0].selection.matches(request.headers) }
     }
 
     /// Whether a stale response may be used because the host can't be reached, or answers with a server's error (RFC 5861, section 4).

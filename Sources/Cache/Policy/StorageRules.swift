@@ -74,7 +74,8 @@ package enum StorageRules {
         return StoredResponse(
             url: url, statusCode: received.statusCode == 206 ? 200 : received.statusCode,
             headers: storable(received.headers, isPart: part != nil),
-            requestTime: received.requestTime, responseTime: received.responseTime, selection: selection, part: part)
+            requestTime: received.requestTime, responseTime: received.responseTime, selection: selection, part: part,
+            partition: request.partition)
     }
 
     /// The head of the beginning of a response whose transfer broke off; `nil` if it can't be completed later (section 3.3).
@@ -141,7 +142,7 @@ package enum StorageRules {
         else { return nil }
         return StoredResponse(
             url: stored.url, statusCode: stored.statusCode, headers: headers, requestTime: received.requestTime,
-            responseTime: received.responseTime, selection: selection, part: stored.part)
+            responseTime: received.responseTime, selection: selection, part: stored.part, partition: stored.partition)
     }
 
     // MARK: Combining

@@ -3,7 +3,7 @@ import CurlewHTTP
 
 extension StoredResponse {
     /// The version of the format, its first byte; others are not read.
-    private static let version: UInt8 = 1
+    private static let version: UInt8 = 2
 
     /// The response as bytes, for the metadata of a cache entry: version, times, status, part, and length-prefixed strings, with numbers in
     /// little-endian order.
@@ -33,6 +33,7 @@ extension StoredResponse {
             writer.put(UInt64(bitPattern: part.total ?? -1))
         }
         writer.put(url)
+        writer.put(partition)
         writer.put(UInt64(selection.names.count))
         for name in selection.names { writer.put(name) }
         writer.put(UInt8(selection.fingerprint.count))
@@ -59,7 +60,7 @@ extension StoredResponse {
             else { return nil }
             part = Part(offset: offset, length: length, total: total == -1 ? nil : total)
         }
-        guard let url = reader.text(), let nameCount = reader.count(eachAtLeast: 8) else { return nil }
+        guard let url = reader.text(), let partition = reader.text(), let nameCount = reader.count(eachAtLeast: 8) else { return nil }
         var names: [String] = []
         for _ in 0..<nameCount {
             guard let name = reader.text() else { return nil }
@@ -76,7 +77,7 @@ extension StoredResponse {
         }
         return StoredResponse(
             url: url, statusCode: Int(status), headers: HTTPHeaders(fields), requestTime: requestTime, responseTime: responseTime,
-            selection: SelectionKey(names: names, fingerprint: fingerprint), part: part)
+            selection: SelectionKey(names: names, fingerprint: fingerprint), part: part, partition: partition)
     }
 }
 

@@ -28,6 +28,7 @@ package struct StoredResponse: Sendable {
 
     private final class Parts: Sendable {
         let url: String
+        let partition: String
         let statusCode: Int
         let headers: HTTPHeaders
         let requestTime: Double
@@ -44,9 +45,10 @@ package struct StoredResponse: Sendable {
 
         init(
             url: String, statusCode: Int, headers: HTTPHeaders, requestTime: Double, responseTime: Double, selection: SelectionKey,
-            part: Part?
+            part: Part?, partition: String
         ) {
             self.url = url
+            self.partition = partition
             self.statusCode = statusCode
             self.headers = headers
             self.requestTime = requestTime
@@ -76,17 +78,20 @@ package struct StoredResponse: Sendable {
     ///   - responseTime: when that response was received, in seconds since 1970.
     ///   - selection: which requests it may serve.
     ///   - part: what is stored of the body; `nil` if all is.
+    ///   - partition: the request's; only requests of the same one are served.
     package init(
         url: String, statusCode: Int, headers: HTTPHeaders, requestTime: Double, responseTime: Double, selection: SelectionKey,
-        part: Part? = nil
+        part: Part? = nil, partition: String = ""
     ) {
         parts = Parts(
             url: url, statusCode: statusCode, headers: headers, requestTime: requestTime, responseTime: responseTime, selection: selection,
-            part: part)
+            part: part, partition: partition)
     }
 
     /// The request's URL, without a fragment.
     package var url: String { parts.url }
+    /// The partition of the requests that it may serve.
+    package var partition: String { parts.partition }
     /// The status code; 200 for a stored part of a 200 response or of a 206.
     package var statusCode: Int { parts.statusCode }
     /// The stored fields.
@@ -135,7 +140,8 @@ package struct StoredResponse: Sendable {
     ) -> StoredResponse {
         StoredResponse(
             url: url, statusCode: statusCode, headers: headers ?? self.headers, requestTime: requestTime ?? self.requestTime,
-            responseTime: responseTime ?? self.responseTime, selection: selection, part: part ?? self.part)
+            responseTime: responseTime ?? self.responseTime, selection: selection, part: part ?? self.part,
+            partition: partition)
     }
 }
 
@@ -144,6 +150,7 @@ extension StoredResponse: Hashable {
         left.parts === right.parts
             || left.url == right.url && left.statusCode == right.statusCode && left.headers == right.headers
                 && left.requestTime == right.requestTime && left.responseTime == right.responseTime && left.selection == right.selection
+                && left.partition == right.partition
                 && left.part == right.part
     }
 

@@ -37,7 +37,8 @@ extension CachedTransfer {
             else { return }
             transport.queue.async { self.lookUp(after: outcome) }
         }
-        let flight = coalescer.join(MissCoalescer.Key(url: request.cacheURL, headers: request.headers), wake: wake)
+        let flight = coalescer.join(
+            MissCoalescer.Key(url: request.cacheURL, headers: request.headers, partition: cacheRequest.partition), wake: wake)
         guard let flight else {
             // Not longer than it would wait for the host.
             if let limit = waitLimit { transport.queue.asyncAfter(deadline: .now() + limit) { wake(.notStored) } }
@@ -81,13 +82,14 @@ extension CachedTransfer {
         do {
             var hasWaited = false
             while !isUnwanted {
-                if let lease = try cache.acquireLease(for: request.cacheURL) {
+                if let lease = try cache.acquireLease(for: request.cacheURL, in: cacheRequest.partition) {
                     return transport.queue.async { self.lead(lease, start, conditions, cache) }
                 }
                 // Whoever had the lease has stored nothing: waiting again would send the requests one after the other.
                 if hasWaited || ContinuousClock.now >= end { break }
                 let left = end - .now
-                hasWaited = try cache.waitForLeaseEnd(of: request.cacheURL, timeout: min(left, Self.leaseInterval))
+                hasWaited = try cache.waitForLeaseEnd(
+                    of: request.cacheURL, in: cacheRequest.partition, timeout: min(left, Self.leaseInterval))
                 if hasWaited, serveStored() { return }
             }
         } catch {
@@ -116,7 +118,7 @@ extension CachedTransfer {
 
     /// Serves what is stored now, if it is fresh.
     private func serveStored() -> Bool {
-        let stored = store.find(request)
+        let stored = store.find(request, in: cacheRequest.partition)
         let now = transport.now()
         guard !isUnwanted,
             case .serve(let index, let delivery, _, isStale: false, validates: _) = CacheRules.decide(cacheRequest, stored.heads, now: now),

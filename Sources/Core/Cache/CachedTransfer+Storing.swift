@@ -106,5 +106,5 @@ extension CachedTransfer {
 
 extension CacheRequest {
     /// The same request, satisfied with a response of any age.
-    fileprivate var anyAge: CacheRequest { CacheRequest(method: method, headers: headers, mode: .storedOrHost) }
+    fileprivate var anyAge: CacheRequest { CacheRequest(method: method, headers: headers, mode: .storedOrHost, partition: partition) }
 }

@@ -83,7 +83,8 @@ final class CachedTransfer: InterceptedTransfer {
     ) {
         self.id = id
         self.request = request
-        cacheRequest = CacheRequest(method: request.method, headers: request.headers, mode: .init(request.cachePolicy))
+        cacheRequest = CacheRequest(
+            method: request.method, headers: request.headers, mode: .init(request.cachePolicy), partition: request.partition)
         self.observer = observer
         self.transport = transport
         self.isInBackground = isInBackground
@@ -136,7 +137,7 @@ final class CachedTransfer: InterceptedTransfer {
     /// - Parameter wait: what an equal request that this one has waited for has become of; `nil` if it has not waited.
     func lookUp(after wait: MissCoalescer.Outcome? = nil) {
         guard !completeIfFailed(), !isComplete else { return }
-        let stored = cacheRequest.mode == .ignoresStored ? StoredResponses.none : store.find(request)
+        let stored = cacheRequest.mode == .ignoresStored ? StoredResponses.none : store.find(request, in: cacheRequest.partition)
         let now = transport.now()
         let decision = CacheRules.decide(cacheRequest, stored.heads, now: now)
         if serveEquivalent(inPlaceOf: stored, decision, now: now) { return }
@@ -152,7 +153,7 @@ final class CachedTransfer: InterceptedTransfer {
             } else {
                 serve(served, as: isStale ? .stale : .hit, reason)
             }
-            if validates { transport.validateInBackground(request) }
+            if validates { transport.validateInBackground(request, in: cacheRequest.partition) }
         case .validate(let index, let conditions, let reason):
             let start = Loading(stored: stored, validated: index, fallback: fallback, reason: reason)
             loadOnce(start, conditions: conditions, after: wait)
@@ -175,14 +176,14 @@ final class CachedTransfer: InterceptedTransfer {
         guard cacheRequest.mode != .ignoresStored, !cacheRequest.hasPreconditions, !cacheRequest.isConditional, cacheRequest.ifRange == nil,
             CacheRules.allSelected(cacheRequest, stored.heads).isEmpty
         else { return false }
-        let others = store.findEquivalents(request)
+        let others = store.findEquivalents(request, in: cacheRequest.partition)
         guard !others.heads.isEmpty,
             case .serve(let index, let delivery, let reason, let isStale, let validates) = CacheRules.decide(
                 cacheRequest, others.heads, now: now),
             let served = Served(others[index], delivery, now: now)
         else { return false }
         serve(served, as: isStale ? .stale : .hit, reason)
-        if validates { transport.validateInBackground(request) }
+        if validates { transport.validateInBackground(request, in: cacheRequest.partition) }
         return true
     }
 

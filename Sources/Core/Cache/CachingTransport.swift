@@ -51,9 +51,10 @@ final class CachingTransport: InterceptingTransport {
         base.start(request, id: id, observer: InvalidatingObserver(observer, request: request, reason: reason, transport: self))
     }
 
-    /// Validates a stale response that was served (RFC 5861, section 3): one transfer for each URL at a time, which ends with the session.
-    func validateInBackground(_ request: TransferRequest) {
-        let url = request.cacheURL
+    /// Validates a stale response that was served (RFC 5861, section 3): one transfer for each URL and partition at a time, which ends with the session.
+    func validateInBackground(_ request: TransferRequest, in partition: String) {
+        // A URL has no space.
+        let url = partition.isEmpty ? request.cacheURL : "\(partition) \(request.cacheURL)"
         let id = background.withLock { background -> Int? in
             guard background.urls.insert(url).inserted else { return nil }
             background.lastID -= 1

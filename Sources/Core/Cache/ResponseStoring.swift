@@ -13,10 +13,10 @@ protocol ResponseStoring: Sendable {
     /// Whether the bodies of downloads and of streamed requests are stored.
     var takesLargeBodies: Bool { get }
 
-    /// What is stored for the URL of a request.
-    func find(_ request: TransferRequest) -> StoredResponses
+    /// What is stored for the URL of a request in its partition.
+    func find(_ request: TransferRequest, in partition: String) -> StoredResponses
     /// What is stored for other URLs that differ from the request's in nothing that distinguishes it (`No-Vary-Search`).
-    func findEquivalents(_ request: TransferRequest) -> StoredResponses
+    func findEquivalents(_ request: TransferRequest, in partition: String) -> StoredResponses
     /// Stores a response in place of those that the same requests select, then calls `completion` with whether it is stored; on any thread.
     ///
     /// - Parameters:
@@ -47,7 +47,7 @@ extension ResponseStoring {
     var coalescingCache: ResponseCache? { nil }
     func makeWriter(for request: TransferRequest) -> VariantStore.Writing? { nil }
     func store(_ head: StoredResponse, _ body: VariantStore.Writing, under lease: CacheLease?) -> Bool { false }
-    func findEquivalents(_ request: TransferRequest) -> StoredResponses { .none }
+    func findEquivalents(_ request: TransferRequest, in partition: String) -> StoredResponses { .none }
     func countFailure() {}
 }
 
@@ -103,8 +103,8 @@ struct SharedResponseStore: ResponseStoring {
     var isInMemory: Bool { cache.storage.isInMemory }
     var takesLargeBodies: Bool { true }
 
-    func find(_ request: TransferRequest) -> StoredResponses {
-        guard let result = attempt({ try cache.store.find(request.cacheURL) }) else { return .failed }
+    func find(_ request: TransferRequest, in partition: String) -> StoredResponses {
+        guard let result = attempt({ try cache.store.find(request.cacheURL, in: partition) }) else { return .failed }
         guard let found = result else { return .none }
         return StoredResponses(heads: found.record.variants.map(\.head)) { index in
             attempt { try cache.store.body(of: index, in: found) } ?? nil
@@ -113,8 +113,8 @@ struct SharedResponseStore: ResponseStoring {
         }
     }
 
-    func findEquivalents(_ request: TransferRequest) -> StoredResponses {
-        let others = attempt { try cache.store.findEquivalents(of: request.cacheURL) } ?? []
+    func findEquivalents(_ request: TransferRequest, in partition: String) -> StoredResponses {
+        let others = attempt { try cache.store.findEquivalents(of: request.cacheURL, in: partition) } ?? []
         guard !others.isEmpty else { return .none }
         return StoredResponses(heads: others.map { $0.found.record.variants[$0.index].head }) { index in
             attempt { try cache.store.body(of: others[index].index, in: others[index].found) } ?? nil

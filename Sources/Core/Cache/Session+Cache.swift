@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTransport
 
 extension Session {
     /// Returns the cached response for a request's URL; `nil` if there is none, or the session has no cache.
@@ -18,5 +19,15 @@ extension Session {
     private func store(for request: URLRequest) -> (store: URLCacheStore, url: String)? {
         guard let cache = configuration.urlCache, let url = request.url else { return nil }
         return (URLCacheStore(cache: cache), url.absoluteString)
+    }
+}
+
+extension SessionManager {
+    /// What distinguishes the sender of a request, beside its own fields: the session, with its fields, and the cookies that it adds. `nil` if
+    /// an interceptor may add more, which is known only when a request is sent.
+    package func senderIdentity(of request: URLRequest) -> String? {
+        guard interceptor == nil, let url = request.url?.absoluteString else { return nil }
+        let sent = session.outgoing(TransferRequest(url: url, headers: HTTPHeaders(request.allHTTPHeaderFields ?? [:])))
+        return "\(session.token) \(sent.headers["Cookie"] ?? "")"
     }
 }

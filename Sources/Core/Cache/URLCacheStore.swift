@@ -24,10 +24,12 @@ struct URLCacheStore: ResponseStoring {
 
     // MARK: Reading
 
-    func find(_ request: TransferRequest) -> StoredResponses {
-        guard let cached = cached(request.url), let response = cached.response as? HTTPURLResponse else { return .none }
+    func find(_ request: TransferRequest, in partition: String = "") -> StoredResponses {
+        guard partition.isEmpty, let cached = cached(request.url), let response = cached.response as? HTTPURLResponse else { return .none }
         let headers = HTTPHeaders(response)
         let metadata = Metadata(cached.userInfo)
+        // One of an earlier version does not say whose it is.
+        guard !metadata.isUnreadable else { return .none }
         // An entry that the program has stored itself has no secondary key: it serves all requests, but for `Vary: *`.
         guard let any = SelectionKey(response: headers, isPublic: true, request: request.headers) else { return .none }
         let date = headers.value(for: "Date").flatMap { HTTPDate.date(from: $0) }?.timeIntervalSince1970 ?? 0
@@ -52,7 +54,8 @@ struct URLCacheStore: ResponseStoring {
         _ head: StoredResponse, _ body: Data, under lease: CacheLease?, for request: TransferRequest, observer: any TransferObserver,
         completion: @escaping @Sendable (Bool) -> Void
     ) {
-        guard let proposed = proposal(head, body) else { return completion(false) }
+        // Foundation's cache has room for one response for each URL: that of plain requests.
+        guard head.partition.isEmpty, let proposed = proposal(head, body) else { return completion(false) }
         guard let decider = observer as? any CacheDecider else {
             store(proposed, proposed: proposed, for: request)
             return completion(true)
@@ -144,6 +147,8 @@ private struct Metadata {
     private static let key = "curlew.head"
     /// The selection, times and part, in a head without fields: those are the response's.
     private var head: StoredResponse?
+    /// Whether there is a head that this version does not read.
+    var isUnreadable = false
 
     var requestTime: Double? { head?.requestTime }
     var responseTime: Double? { head?.responseTime }
@@ -156,6 +161,7 @@ private struct Metadata {
 
     init(_ userInfo: [AnyHashable: Any]?) {
         head = (userInfo?[Self.key] as? String).flatMap { Data(base64Encoded: $0) }.flatMap { StoredResponse(decoding: $0) }
+        isUnreadable = head == nil && userInfo?[Self.key] != nil
     }
 
     var userInfo: [AnyHashable: Any] { head.map { [Self.key: $0.encoded.base64EncodedString()] } ?? [:] }

@@ -60,6 +60,8 @@ public final class Session: Sendable {
     /// Whether the last step before an exchange may wait for a disk, as stores are in files.
     let readsFiles: Bool
     private let state = Lock(State())
+    /// What no other session has: what its closures decide is shared within it only.
+    let token = TrustEvaluator.makeToken()
 
     /// Creates a session on libcurl, to be given to a manager: `SessionManager(session:delegate:)`.
     ///

@@ -69,7 +69,7 @@ extension Session {
         // The signature of a stapled response is verified against the chain.
         options.verifiesCertificateChain = options.requiresStapledResponse && required.verifiesCertificateChain
         let version = delegate?.closures.withLock { $0.trustVersion } ?? 0
-        let evaluator = TrustEvaluator(scope: self, version: version) { [weak self] trust, completion in
+        let evaluator = TrustEvaluator(scope: self, version: version, token: token) { [weak self] trust, completion in
             guard let self else { return completion(false) }
             queue.async { self.evaluate(trust, under: policy, completion) }
         }

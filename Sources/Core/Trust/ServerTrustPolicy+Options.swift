@@ -76,7 +76,8 @@ extension ServerTrustPolicy {
         case .disableEvaluation: break
         case .customEvaluation(let evaluate):
             rule = .evaluator(
-                TrustEvaluator(scope: scope) { [queue = scope.queue] trust, completion in queue.async { completion(evaluate(trust, host)) }
+                TrustEvaluator(scope: scope, token: scope.token) { [queue = scope.queue] trust, completion in
+                    queue.async { completion(evaluate(trust, host)) }
                 })
         }
         options.trust = TrustRequirement(rule, policy: name, host: host, port: port)

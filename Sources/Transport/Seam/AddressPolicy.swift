@@ -46,8 +46,8 @@ public struct AddressPolicy: Sendable, Hashable {
     /// proxy's own address and port are not limited.
     public var allowsProxies = false
 
-    private let limitsAddresses: Bool
-    private let exceptions: [AddressRange]
+    let limitsAddresses: Bool
+    let exceptions: [AddressRange]
 
     private init(limitsAddresses: Bool, exceptions: [AddressRange]) {
         self.limitsAddresses = limitsAddresses
@@ -90,6 +90,8 @@ public struct AddressRange: Sendable, Hashable {
     private let first: NetworkAddress
     /// The prefix length in bits, of 128.
     private let prefixLength: Int
+    /// The range as a text that no other one has.
+    var partitionText: String { "\(first)/\(prefixLength)" }
 
     /// Parses an IPv4 or IPv6 address, or a range in CIDR notation (RFC 4632, section 3.1; RFC 4291, section 2.3).
     ///

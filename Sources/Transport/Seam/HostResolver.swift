@@ -14,6 +14,7 @@ import CurlewHTTP
 public struct HostResolver: Sendable, Hashable {
     private final class Body: Sendable {
         let resolve: @Sendable (String, Int) async throws -> [String]
+        let token = PartitionWriter.makeToken()
 
         init(_ resolve: @escaping @Sendable (String, Int) async throws -> [String]) { self.resolve = resolve }
     }
@@ -26,6 +27,9 @@ public struct HostResolver: Sendable, Hashable {
     public init(_ resolve: @escaping @Sendable (_ host: String, _ port: Int) async throws -> [String]) {
         body = Body(resolve)
     }
+
+    /// What no other resolver has.
+    var token: String { body.token }
 
     func addresses(of host: String, port: Int) async throws -> [String] { try await body.resolve(host, port) }
 

@@ -130,6 +130,8 @@ package final class PreparedOptions: Sendable {
     let dependsOnURL: Bool
     /// Whether there is a client certificate without origins of its own, which belongs to that of each request.
     package let hasUnboundCertificate: Bool
+    /// The partitions of requests with these options, once they are known.
+    let partitions = Lock((secure: Partition?.none, plain: Partition?.none))
 
     package init(_ options: TransferOptions) {
         self.options = options

@@ -59,19 +59,26 @@ package final class TrustRequirement: Sendable, Hashable {
 package final class TrustEvaluator: Sendable, Hashable {
     private let scope: ObjectIdentifier
     private let version: Int
+    /// What no evaluator of another scope has, in no process.
+    let token: String
     let evaluate: @Sendable (ServerTrust, _ completion: @escaping @Sendable (Bool) -> Void) -> Void
 
     /// - Parameters:
     ///   - scope: evaluators with the same scope and version are considered equal; a path accepted by one is not submitted again.
     ///   - version: changes with what evaluates.
+    ///   - token: a random text of the scope, which its requests share responses by; by default the evaluator has one of its own.
     package init(
-        scope: AnyObject, version: Int = 0,
+        scope: AnyObject, version: Int = 0, token: String = TrustEvaluator.makeToken(),
         _ evaluate: @escaping @Sendable (ServerTrust, _ completion: @escaping @Sendable (Bool) -> Void) -> Void
     ) {
         self.scope = ObjectIdentifier(scope)
         self.version = version
+        self.token = token
         self.evaluate = evaluate
     }
+
+    /// A text for a scope: random, as the address of an object may become that of another one.
+    package static func makeToken() -> String { PartitionWriter.makeToken() }
 
     package static func == (lhs: TrustEvaluator, rhs: TrustEvaluator) -> Bool {
         lhs.scope == rhs.scope && lhs.version == rhs.version

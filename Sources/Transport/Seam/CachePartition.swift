@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// Collects what a partition consists of, as parts with their lengths, so that different parts have different bytes.
+///
+/// Only what differs from the defaults is added: without any part, requests are in the partition of all plain requests.
+struct PartitionWriter {
+    private(set) var bytes = Data()
+
+    mutating func add(_ name: String, _ value: some Sequence<UInt8>) {
+        let value = Data(value)
+        bytes.append(contentsOf: "\(name.utf8.count):\(value.count):\(name)".utf8)
+        bytes.append(value)
+    }
+
+    mutating func add(_ name: String, _ value: String?) {
+        if let value { add(name, value.utf8) }
+    }
+
+    /// Adds a part whose presence says it all.
+    mutating func add(_ name: String, if isDifferent: Bool) {
+        if isDifferent { add(name, "".utf8) }
+    }
+
+    /// The text of the partition: empty for that of plain requests, otherwise a SHA-256 digest, which tells no secret and is the same in each
+    /// process.
+    var text: String { bytes.isEmpty ? "" : SHA256.digest(of: bytes).hexDigits }
+
+    /// What identifies a closure: random, so that no other one, and none of another process, has it.
+    static func makeToken() -> String { "\(UInt64.random(in: 0...UInt64.max)).\(UInt64.random(in: 0...UInt64.max))" }
+}
+
+extension PreparedOptions {
+    /// The parts of the partition that the options determine, and their text.
+    struct Partition: Sendable {
+        let bytes: Data
+        let text: String
+
+        init(_ options: TransferOptions, isSecure: Bool) {
+            var writer = PartitionWriter()
+            options.add(to: &writer, isSecure: isSecure)
+            bytes = writer.bytes
+            text = writer.text
+        }
+    }
+
+    /// The partition for a URL's scheme, which is computed once.
+    fileprivate func partition(isSecure: Bool) -> Partition {
+        partitions.withLock { known in
+            if let partition = isSecure ? known.secure : known.plain { return partition }
+            let partition = Partition(options, isSecure: isSecure)
+            if isSecure { known.secure = partition } else { known.plain = partition }
+            return partition
+        }
+    }
+}
+
+extension TransferRequest {
+    /// What separates the responses that requests may share: who answers, and as whom the request is sent. Empty for plain requests.
+    ///
+    /// Equal for equal addresses, trust, client certificate, routing, proxy (where that decides who answers), field `Host`, and fields with
+    /// secrets. `Authorization` is left to the rules of HTTP caching, which know responses that are `public`.
+    package var partition: String {
+        let own = prepared.partition(isSecure: isSecure)
+        let marks = Redaction.current
+        let hasMarks = !marks.headers.isEmpty
+        var writer: PartitionWriter?
+        for field in headers where Self.mayDistinguish(field.name) || hasMarks && marks.marks(header: field.name) {
+            guard field.isNamed("Host") || marks.hides(header: field.name), !field.isNamed("Authorization") else { continue }
+            if writer == nil {
+                writer = PartitionWriter()
+                writer?.add("options", own.bytes)
+            }
+            writer?.add(field.name.lowercased(), field.value)
+        }
+        return writer?.text ?? own.text
+    }
+
+    /// Whether a field is none of those that most requests have, and that are neither secret nor name the host: looking a name up takes
+    /// longer than all else.
+    @inline(__always)
+    private static func mayDistinguish(_ name: String) -> Bool {
+        switch name.utf8.count {
+        case 5: !name.equalsIgnoringASCIICase("Range")
+        case 6: !name.equalsIgnoringASCIICase("Accept")
+        case 10: !name.equalsIgnoringASCIICase("User-Agent")
+        case 13: !name.equalsIgnoringASCIICase("Cache-Control")
+        case 15: !name.equalsIgnoringASCIICase("Accept-Encoding") && !name.equalsIgnoringASCIICase("Accept-Language")
+        default: true
+        }
+    }
+}
+
+// MARK: - Options
+
+// A property of these types that is not added here is one that does not decide who answers; a test lists them.
+
+extension TransferOptions {
+    /// The proxies of the environment.
+    private static let environmentProxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
+
+    fileprivate func add(to writer: inout PartitionWriter, isSecure: Bool) {
+        addresses.add(to: &writer)
+        tls.add(to: &writer)
+        reachBox?.value.add(to: &writer)
+        writer.add("interface", interface)
+        // A proxy only forwards what TLS protects, as long as the server is verified.
+        guard !isSecure || !tls.verifiesServer,
+            let proxy = Self.environmentProxies.proxy(isSecure: isSecure, options: self)
+        else { return }
+        writer.add("proxy", proxy.url)
+        writer.add("proxy.except", proxy.exceptions)
+    }
+}
+
+extension AddressPolicy {
+    fileprivate func add(to writer: inout PartitionWriter) {
+        guard isLimited else { return }
+        writer.add("addresses", exceptions.map(\.partitionText).sorted().joined(separator: ","))
+    }
+}
+
+extension TLSOptions {
+    fileprivate func add(to writer: inout PartitionWriter) {
+        if minimumVersion != .v1_2 { writer.add("tls.minimum", String(minimumVersion.rawValue)) }
+        writer.add("tls.anyChain", if: !verifiesCertificateChain)
+        writer.add("tls.anyName", if: !verifiesHostName)
+        writer.add("tls.anyEnd", if: !requiresCloseNotify)
+        writer.add("tls.stapled", if: requiresStapledResponse)
+        writer.add("tls.revoked", revocationListFile)
+        for hash in publicKeyHashes.map({ $0.hexDigits }).sorted() { writer.add("tls.keyHash", hash) }
+        if let certificateAuthorities { writer.add("tls.authorities", certificateAuthorities) }
+        writer.add("tls.authorityFile", certificateAuthorityFile)
+        if let additionalAuthorities { writer.add("tls.additionalAuthorities", additionalAuthorities.pem) }
+        clientCertificate?.add(to: &writer)
+        trust?.add(to: &writer)
+    }
+}
+
+extension ClientCertificate {
+    fileprivate func add(to writer: inout PartitionWriter) {
+        func add(_ name: String, _ source: Source?) {
+            switch source {
+            case .data(let data)?: writer.add("\(name).data", data)
+            case .file(let path)?: writer.add("\(name).file", path)
+            case nil: break
+            }
+        }
+        add(contents.form == .pem ? "certificate.pem" : "certificate.pkcs12", contents.certificate)
+        add("certificate.key", contents.key)
+        writer.add("certificate.password", contents.password)
+    }
+}
+
+extension TrustRequirement {
+    fileprivate func add(to writer: inout PartitionWriter) {
+        switch rule {
+        case .none: break
+        case .certificate(let pins): for pin in pins.map(\.pem.hexDigits).sorted() { writer.add("trust.certificate", pin) }
+        case .publicKey(let pins): for pin in pins.map(\.der.hexDigits).sorted() { writer.add("trust.publicKey", pin) }
+        case .evaluator(let evaluator): writer.add("trust.evaluator", evaluator.token)
+        case .refuse(let reason): writer.add("trust.refuse", reason)
+        }
+    }
+}
+
+extension ReachOptions {
+    fileprivate func add(to writer: inout PartitionWriter) {
+        routing.add(to: &writer)
+        writer.add("doh", dohURL)
+        writer.add("doh.any", if: dohURL != nil && !dohVerifiesServer)
+        if let mark = socket.mark { writer.add("socket.mark", String(mark)) }
+    }
+}
+
+extension RoutingOptions {
+    fileprivate func add(to writer: inout PartitionWriter) {
+        switch unixSocket {
+        case .path(let path)?: writer.add("unix.path", path)
+        case .abstract(let name)?: writer.add("unix.abstract", name)
+        case nil: break
+        }
+        for (key, addresses) in (resolve ?? [:]).sorted(by: { $0.key < $1.key }) {
+            writer.add("resolve", key)
+            for address in addresses { writer.add("resolve.address", address) }
+        }
+        for (key, place) in (connectTo ?? [:]).sorted(by: { $0.key < $1.key }) {
+            writer.add("connectTo", key)
+            writer.add("connectTo.place", place)
+        }
+        writer.add("resolver", resolver?.token)
+    }
+}

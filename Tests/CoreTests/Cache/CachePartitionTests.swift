@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCache
+import CurlewCaching
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import CurlewTesting
+import Foundation
+import Testing
+
+@testable import CurlewCore
+@testable import CurlewTransport
+
+/// Which requests share what is stored, and what is in flight.
+@Suite(.timeLimit(.minutes(1))) struct CachePartitionTests {
+    private static let url = "https://mock/a"
+
+    /// A way in which requests differ in who answers them, or as whom they are sent.
+    struct Difference: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let change: @Sendable (inout TransferOptions) -> Void
+
+        init(_ name: String, _ change: @escaping @Sendable (inout TransferOptions) -> Void) {
+            testDescription = name
+            self.change = change
+        }
+    }
+
+    private static func certificate(_ name: String) -> ClientCertificate { .pem(Data(name.utf8), key: Data("key".utf8)) }
+
+    static let differences = [
+        Difference("none") { _ in },
+        Difference("public addresses") { $0.addresses = .publicOnly },
+        Difference("public addresses with an exception") {
+            $0.addresses = .publicOnly(except: [AddressRange("10.0.0.0/8")].compactMap { $0 })
+        },
+        Difference("connectTo") { $0.connectTo = ["mock": "other"] },
+        Difference("resolve") { $0.resolve = ["mock": ["127.0.0.1"]] },
+        Difference("a resolver") { $0.resolver = HostResolver { _, _ in [] } },
+        Difference("DNS over HTTPS") { $0.dohURL = "https://names.test/" },
+        Difference("an interface") { $0.interface = "192.0.2.7" },
+        Difference("no verification") { $0.tls.verifiesServer = false },
+        Difference("no verification of the name") { $0.tls.verifiesHostName = false },
+        Difference("a pin") { $0.tls.publicKeyHashes = [Data([1])] },
+        Difference("another pin") { $0.tls.publicKeyHashes = [Data([2])] },
+        Difference("authorities") { $0.tls.certificateAuthorities = Data([1]) },
+        Difference("a file of authorities") { $0.tls.certificateAuthorityFile = "/a" },
+        Difference("a client") { $0.tls.clientCertificate = certificate("a") },
+        Difference("another client") { $0.tls.clientCertificate = certificate("b") },
+        Difference("no verification, by a proxy") {
+            $0.tls.verifiesServer = false
+            $0.proxy = .url("http://proxy.test:1")
+        },
+        Difference("an evaluator") {
+            $0.tls.trust = TrustRequirement(
+                .evaluator(TrustEvaluator(scope: Inbox<Int>()) { _, _ in }), policy: "p", host: "mock", port: 443)
+        },
+    ]
+
+    private func counting(_ headers: HTTPHeaders = ["Cache-Control": "max-age=60"]) -> MockTransport {
+        let count = Lock(0)
+        return MockTransport { _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            return .response(200, headers, "\(number)")
+        }
+    }
+
+    private func manager(_ cache: ResponseCache, _ mock: MockTransport, _ difference: Difference = differences[0]) -> SessionManager {
+        SessionManager(mock: mock) {
+            $0.cache = cache
+            difference.change(&$0.options)
+        }
+    }
+
+    private func load(_ manager: SessionManager, _ headers: HTTPHeaders = [:], method: HTTPMethod = .get) async -> String? {
+        await manager.request(Self.url, method: method, headers: headers).serializingString().response.value
+    }
+
+    @Test func `A response is served to sessions that are equal in trust, routing and addresses only`() async {
+        let cache = ResponseCache.memory()
+        let mock = counting()
+        for (index, difference) in Self.differences.enumerated() {
+            let manager = manager(cache, mock, difference)
+            #expect(await load(manager) == "\(index + 1)", "\(difference.testDescription)")
+            #expect(await load(manager) == "\(index + 1)", "\(difference.testDescription)")
+        }
+        // Other sessions with the same values share, but for closures.
+        for (index, difference) in Self.differences.enumerated() where !["a resolver", "an evaluator"].contains(difference.testDescription)
+        {
+            #expect(await load(manager(cache, mock, difference)) == "\(index + 1)", "\(difference.testDescription)")
+        }
+    }
+
+    @Test(arguments: [
+        ("Host", "tenant-a", "tenant-b"), ("X-Api-Key", "A", "B"), ("Cookie", "id=1", "id=2"), ("X-Partition-Mark", "A", "B"),
+        ("X-Api-Key", "A", "a"),
+    ])
+    func `A response is served to requests with the same host field and secrets only`(name: String, one: String, other: String) async {
+        Redaction(headers: ["x-partition-mark"]).register()
+        let manager = manager(.memory(), counting())
+        #expect(await load(manager, [name: one]) == "1")
+        #expect(await load(manager, [name: other]) == "2")
+        #expect(await load(manager) == "3")
+        #expect(await load(manager, [name: one]) == "1")
+        #expect(await load(manager, [name: other]) == "2")
+        #expect(await load(manager, ["X-Other": "A"]) == "3")
+    }
+
+    @Test func `A URL is removed in all partitions`() async throws {
+        let cache = ResponseCache.memory()
+        let mock = counting()
+        let managers = Self.differences.map { manager(cache, mock, $0) }
+        for manager in managers { _ = await load(manager) }
+        #expect(try cache.entries().count == managers.count)
+        try cache.remove(Self.url)
+        #expect(try cache.entries().isEmpty && cache.storage.size == 0)
+        let before = mock.started.count
+        for manager in managers { _ = await load(manager) }
+        #expect(mock.started.count == before + managers.count)
+        _ = await load(managers[1], method: .post)
+        #expect(try cache.entries().isEmpty)
+    }
+
+    @Test func `Many keys do not push out the response of plain requests`() async throws {
+        let cache = ResponseCache.memory()
+        let manager = manager(cache, counting())
+        #expect(await load(manager) == "1")
+        for key in 0..<(VariantStore.partitionCapacity + 10) { _ = await load(manager, ["X-Api-Key": "\(key)"]) }
+        #expect(await load(manager) == "1")
+        #expect(await load(manager, ["X-Api-Key": "100"]) == "102")
+        #expect(try cache.entries().count == VariantStore.partitionCapacity + 1)
+    }
+
+    @Test func `What an earlier version has stored is not read`() async throws {
+        let storage = MemoryCacheStorage()
+        let manager = manager(ResponseCache(storage: storage), counting())
+        #expect(await load(manager) == "1")
+        let key = CacheKey("http", Self.url)
+        let entry = try #require(storage.entry(for: key))
+        #expect(entry.metadata.first == 2)
+        try storage.store(CacheEntry(metadata: Data([1]) + entry.metadata.dropFirst(), body: entry.body), for: key)
+        #expect(await load(manager) == "2")
+        #expect(await load(manager) == "2")
+    }
+
+    @Test func `A request with a guard does not wait for one in flight without`() async {
+        let cache = ResponseCache(storage: MemoryCacheStorage(), coalescesMisses: true)
+        let mock = MockTransport()
+        let plain = Task { await load(manager(cache, mock)) }
+        _ = await mock.started.first(1)
+        let guarded = Task { await load(manager(cache, mock, Self.differences[1])) }
+        let exchanges = await mock.started.first(2)
+        exchanges[0].respond(200, ["Cache-Control": "max-age=60"], "internal")
+        exchanges[1].respond(200, ["Cache-Control": "max-age=60"], "public")
+        #expect(await plain.value == "internal")
+        #expect(await guarded.value == "public")
+    }
+
+    @Test func `Foundation's cache holds the responses of plain requests only`() async {
+        let mock = counting()
+        func manager(_ cache: URLCache, _ difference: Difference) -> SessionManager {
+            SessionManager(mock: mock) {
+                $0.urlCache = cache
+                difference.change(&$0.options)
+            }
+        }
+        let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        #expect(await load(manager(cache, Self.differences[0])) == "1")
+        #expect(await load(manager(cache, Self.differences[1])) == "2")
+        #expect(await load(manager(cache, Self.differences[1])) == "3")
+        #expect(await load(manager(cache, Self.differences[0])) == "1")
+    }
+
+    @Test(arguments: ["/secret", "/moved"], [false, true])
+    func `A request with a guard is not served what one without has fetched`(path: String, isOnDisk: Bool) async throws {
+        let server = try LoopbackServer { request, _ in
+            var response = request.path == "/moved" ? ServerResponse.status(302) : .ok("internal")
+            if request.path == "/moved" { response.headers.append(ServerField("Location", "/secret")) }
+            response.headers.append(ServerField("Cache-Control", "max-age=3600"))
+            return response
+        }
+        defer { server.stop() }
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("curlew-partition-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let memory = ResponseCache.memory()
+        // On disk each session has its own storage, as in another process.
+        func manager(_ change: (inout TransferOptions) -> Void = { _ in }) -> SessionManager {
+            var configuration = SessionConfiguration()
+            configuration.cache = isOnDisk ? .disk(directory: directory) : memory
+            configuration.options.proxy = .none
+            change(&configuration.options)
+            return SessionManager(configuration: configuration)
+        }
+        let url = server.url(path)
+        #expect(await manager().request(url).serializingString().response.value == "internal")
+        let count = server.requestCount
+        let refused = await manager { $0.addresses = .publicOnly }.request(url).serializingString().response
+        if case .transferFailed(let failure)? = refused.error as? CurlewError {
+            #expect(failure.kind == .addressNotAllowed)
+        } else {
+            Issue.record("served: \(refused)")
+        }
+        #expect(await manager().request(url).serializingString().response.value == "internal")
+        #expect(server.requestCount == count)
+    }
+
+    @Test func `The options of a request count`() async {
+        let cache = ResponseCache.memory()
+        let manager = manager(cache, counting())
+        #expect(await load(manager) == "1")
+        let options = RequestOptions(addresses: .publicOnly)
+        #expect(await manager.request(Self.url, options: options).serializingString().response.value == "2")
+        #expect(await load(manager) == "1")
+    }
+
+    // MARK: The value
+
+    private func partition(_ difference: Difference, url: String = CachePartitionTests.url, _ headers: HTTPHeaders = [:]) -> String {
+        var options = TransferOptions()
+        difference.change(&options)
+        return TransferRequest(url: url, headers: headers, options: options).partition
+    }
+
+    @Test func `A partition is the same in each process, and that of plain requests is empty`() {
+        let plain = Self.differences[0]
+        #expect(partition(plain, ["Accept": "a", "User-Agent": "b", "Authorization": "Bearer a", "X-Other": "c"]).isEmpty)
+        let expected = SHA256.digest(of: Data("9:0:addresses".utf8)).hexDigits
+        #expect(partition(Self.differences[1]) == expected)
+        #expect(!partition(plain, ["X-Api-Key": "secret"]).contains("secret"))
+    }
+
+    @Test func `A proxy counts where it may answer itself`() {
+        let proxied = Difference("proxy") { $0.proxy = .url("http://proxy.test:1") }
+        let other = Difference("proxy") { $0.proxy = .url("http://proxy.test:2") }
+        #expect(partition(proxied).isEmpty)
+        #expect(!partition(proxied, url: "http://mock/").isEmpty)
+        #expect(partition(proxied, url: "http://mock/") != partition(other, url: "http://mock/"))
+    }
+
+    /// Each property is part of a partition, or has a reason not to be: a new one has to be put here.
+    @Test func `All properties of the options are known`() {
+        func names(_ value: Any) -> Set<String> { Set(Mirror(reflecting: value).children.compactMap(\.label)) }
+        // Limits of time and size end a transfer, and do not change who answers; nor does the version of HTTP.
+        let limits: Set = [
+            "connectTimeout", "firstByteTimeout", "idleTimeout", "totalTimeout", "queueTimeout", "maximumExpansion", "maximumHeadSize",
+            "maximumHeaderSize", "maximumHeaderCount", "maximumInterimResponses", "httpVersion",
+            // Responses that are left coded are not cached.
+            "decodesContent",
+        ]
+        #expect(names(TransferOptions()) == limits.union(["tls", "proxy", "interface", "addresses", "reachBox"]))
+        // A lower maximum is no weaker trust than the minimum allows.
+        #expect(
+            names(TLSOptions()) == [
+                "minimumVersion", "maximumVersion", "verifiesCertificateChain", "verifiesHostName", "requiresCloseNotify",
+                "requiresStapledResponse", "revocationListFile", "publicKeyHashes", "certificateAuthorities", "certificateAuthorityFile",
+                "additionalAuthorities", "clientCertificate", "trust",
+            ])
+        // Both versions of IP lead to the same host, ports and delays are the client's, and alternative services are verified as the origin.
+        #expect(
+            names(ReachOptions()) == [
+                "routing", "ipVersion", "connectionAttemptDelay", "localPorts", "socket", "dohURL", "dohVerifiesServer",
+                "alternativeServices",
+            ])
+        #expect(names(RoutingOptions()) == ["unixSocket", "resolve", "connectTo", "resolver"])
+        #expect(names(AddressPolicy.any) == ["isLimited", "exceptions"])
+    }
+}
