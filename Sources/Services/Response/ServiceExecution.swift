@@ -53,15 +53,23 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
             do {
                 let ready = try await bounded(by: deadline) { try await prepare() }
                 prepared = ready
+                // Before the response, which may change the cookies.
+                let sender = identify(ready, by: manager)
                 if attempt == 0 {
                     ServiceLog.request(ready.urlRequest, ready.body)
-                    let supplied = try await bounded(by: deadline) { await service.hook.onSchedule(request, ready.urlRequest) }
+                    let supplied = try await bounded(by: deadline) {
+                        await CachingServiceHook.$sender.withValue(sender) {
+                            await service.hook.onSchedule(request, ready.urlRequest)
+                        }
+                    }
                     if let result = supplied {
                         return .success(Success(result: result, header: [:], requestURL: ready.urlRequest.url, responseURL: nil))
                     }
                 }
                 let success = try await send(ready, by: manager, &progress)
-                await service.hook.onSuccess(request, ready.urlRequest, result: success.result)
+                await CachingServiceHook.$sender.withValue(sender) {
+                    await service.hook.onSuccess(request, ready.urlRequest, result: success.result)
+                }
                 return .success(success)
             } catch {
                 // Cancellation can surface as another error, for example one that the user's code throws when it is interrupted.
@@ -78,6 +86,12 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
                 return .failure(await fail(with: named, prepared?.urlRequest))
             }
         }
+    }
+
+    /// Who sends a request.
+    private func identify(_ prepared: Prepared, by manager: SessionManager) -> CachingServiceHook.Sender {
+        let isAdapted = request.effectiveOptions(for: service)?.interceptor != nil
+        return CachingServiceHook.Sender(identity: isAdapted ? nil : manager.senderIdentity(of: prepared.urlRequest))
     }
 
     private enum Decision {

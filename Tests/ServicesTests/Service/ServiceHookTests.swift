@@ -82,6 +82,30 @@ struct ServiceHookTests {
         #expect(try await value(TestRequest(), hook) == "6")
     }
 
+    @Test func `A cached result is supplied to services with the same session only, and not where an interceptor decides what is sent`()
+        async throws
+    {
+        defer { server.stop() }
+        func service(_ token: String, _ interceptor: (any RequestInterceptor)? = nil) -> TestService {
+            var service = service
+            var configuration = SessionConfiguration()
+            configuration.headers = ["Authorization": "Bearer \(token)"]
+            service.sessionManager = SessionManager(configuration: configuration, interceptor: interceptor)
+            return service
+        }
+        let hook = CachingServiceHook()
+        var (one, other) = (service("a"), service("b"))
+        one.hook = hook
+        other.hook = hook
+        #expect(try await TestRequest().schedule(with: one).value == "1")
+        #expect(try await TestRequest().schedule(with: other).value == "2")
+        #expect(try await TestRequest().schedule(with: one).value == "1")
+        var adapted = service("a", Interceptor())
+        adapted.hook = hook
+        #expect(try await TestRequest().schedule(with: adapted).value == "3")
+        #expect(try await TestRequest().schedule(with: adapted).value == "4")
+    }
+
     @Test func cacheDistinguishesTypes() async throws {
         defer { server.stop() }
         var service = service
