@@ -106,7 +106,7 @@ extension TransferOptions {
         writer.add("interface", interface)
         // A proxy only forwards what TLS protects, as long as the server is verified.
         guard !isSecure || !tls.verifiesServer,
-            let proxy = Self.environmentProxies.proxy(isSecure: isSecure, options: self)
+            let proxy = Self.environmentProxies.proxy(isSecure: isSecure, policy: proxy)
         else { return }
         writer.add("proxy", proxy.url)
         writer.add("proxy.except", proxy.exceptions)
@@ -115,8 +115,9 @@ extension TransferOptions {
 
 extension AddressPolicy {
     fileprivate func add(to writer: inout PartitionWriter) {
-        guard isLimited else { return }
-        writer.add("addresses", exceptions.map(\.partitionText).sorted().joined(separator: ","))
+        if limitsAddresses { writer.add("addresses", exceptions.map(\.partitionText).sorted().joined(separator: ",")) }
+        if let ports { writer.add("addresses.ports", ports.sorted().map(String.init).joined(separator: ",")) }
+        writer.add("addresses.proxies", if: isLimited && allowsProxies)
     }
 }
 
@@ -149,6 +150,7 @@ extension ClientCertificate {
         add(contents.form == .pem ? "certificate.pem" : "certificate.pkcs12", contents.certificate)
         add("certificate.key", contents.key)
         writer.add("certificate.password", contents.password)
+        for origin in (origins ?? []).sorted() { writer.add("certificate.origin", origin) }
     }
 }
 
@@ -159,7 +161,7 @@ extension TrustRequirement {
         case .certificate(let pins): for pin in pins.map(\.pem.hexDigits).sorted() { writer.add("trust.certificate", pin) }
         case .publicKey(let pins): for pin in pins.map(\.der.hexDigits).sorted() { writer.add("trust.publicKey", pin) }
         case .evaluator(let evaluator): writer.add("trust.evaluator", evaluator.token)
-        case .refuse(let reason): writer.add("trust.refuse", reason)
+        case .refuse(let reason), .unusable(let reason): writer.add("trust.refuse", reason)
         }
     }
 }
@@ -180,11 +182,11 @@ extension RoutingOptions {
         case .abstract(let name)?: writer.add("unix.abstract", name)
         case nil: break
         }
-        for (key, addresses) in (resolve ?? [:]).sorted(by: { $0.key < $1.key }) {
+        for (key, addresses) in (resolve?.entries ?? [:]).sorted(by: { $0.key < $1.key }) {
             writer.add("resolve", key)
             for address in addresses { writer.add("resolve.address", address) }
         }
-        for (key, place) in (connectTo ?? [:]).sorted(by: { $0.key < $1.key }) {
+        for (key, place) in (connectTo?.entries ?? [:]).sorted(by: { $0.key < $1.key }) {
             writer.add("connectTo", key)
             writer.add("connectTo.place", place)
         }

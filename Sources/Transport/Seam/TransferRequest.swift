@@ -144,6 +144,8 @@ public struct TransferRequest: Sendable {
     package func isEquivalent(to other: TransferRequest) -> Bool {
         let (lhs, rhs) = (parts, other.parts)
         return lhs.method == rhs.method && lhs.url == rhs.url && lhs.headers == rhs.headers && lhs.cachePolicy == rhs.cachePolicy
+            // Byte by byte: texts are equal too if they are written with different scalars.
+            && lhs.headers.elementsEqual(rhs.headers) { $0.value.utf8.elementsEqual($1.value.utf8) }
             && lhs.handlesCookies == rhs.handlesCookies && lhs.mainDocumentURL == rhs.mainDocumentURL
             && lhs.allowsCellularAccess == rhs.allowsCellularAccess
             && (lhs.prepared === rhs.prepared || lhs.prepared.options == rhs.prepared.options)

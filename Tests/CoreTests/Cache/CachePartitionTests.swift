@@ -265,6 +265,6 @@ import Testing
                 "alternativeServices",
             ])
         #expect(names(RoutingOptions()) == ["unixSocket", "resolve", "connectTo", "resolver"])
-        #expect(names(AddressPolicy.any) == ["isLimited", "exceptions"])
+        #expect(names(AddressPolicy.any) == ["limitsAddresses", "exceptions", "ports", "allowsProxies"])
     }
 }

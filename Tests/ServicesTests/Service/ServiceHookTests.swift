@@ -87,7 +87,7 @@ struct ServiceHookTests {
     {
         defer { server.stop() }
         func service(_ token: String, _ interceptor: (any RequestInterceptor)? = nil) -> TestService {
-            var service = service
+            var service = self.service
             var configuration = SessionConfiguration()
             configuration.headers = ["Authorization": "Bearer \(token)"]
             service.sessionManager = SessionManager(configuration: configuration, interceptor: interceptor)
