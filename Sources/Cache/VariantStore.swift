@@ -296,7 +296,7 @@ package final class VariantStore: Sendable {
     /// found: so a URL is removed with all of its partitions, although a store has no other list of them.
     func partitions(of url: String) throws -> [String] {
         guard let metadata = try storage.metadata(for: Self.partitionsKey(url)) else { return [] }
-        return String(decoding: metadata, as: UTF8.self).split(separator: "\n").map(String.init)
+        return String(decoding: metadata, as: UTF8.self).utf8.split(separator: UInt8(ascii: "\n")).map { String(Substring($0)) }
     }
 
     /// Lists a partition of a URL; with the lock held.

@@ -41,8 +41,10 @@ import Testing
             #expect(lchown(file.path, 12_345, 12_345) == 0)
         }
         try Data().write(to: target)
-        let cookies = try CookieStore.file(file)
-        #expect(throws: CocoaError.self) { try cookies.set(Cookie(name: "a", value: "1", domain: "example.org")) }
+        let cookies = CookieStore.file(file)
+        #expect(throws: CocoaError.self) {
+            try cookies.set(Cookie(name: "a", value: "1", domain: "example.org", expirationDate: .distantFuture))
+        }
         #expect(try Data(contentsOf: target).isEmpty)
         var status = stat()
         #expect(lstat(file.path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)

@@ -59,7 +59,8 @@ extension TransferRequest {
     /// What separates the responses that requests may share: who answers, and as whom the request is sent. Empty for plain requests.
     ///
     /// Equal for equal addresses, trust, client certificate, routing, proxy (where that decides who answers), field `Host`, and fields with
-    /// secrets. `Authorization` is left to the rules of HTTP caching, which know responses that are `public`.
+    /// secrets. Cookies of the session's store count by the store, those that the program gives a request by their values. `Authorization` is
+    /// left to the rules of HTTP caching, which know responses that are `public`.
     package var partition: String {
         let own = prepared.partition(isSecure: isSecure)
         let marks = Redaction.current
@@ -71,7 +72,13 @@ extension TransferRequest {
                 writer = PartitionWriter()
                 writer?.add("options", own.bytes)
             }
-            writer?.add(field.name.lowercased(), field.value)
+            if let jarCookies, field.isNamed("Cookie") {
+                // Not by their values, which servers change with each response: they belong to one user of the session.
+                writer?.add("jar", jarCookies.jar)
+                writer?.add("cookie", jarCookies.given)
+            } else {
+                writer?.add(field.name.lowercased(), field.value)
+            }
         }
         return writer?.text ?? own.text
     }

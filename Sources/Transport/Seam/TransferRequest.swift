@@ -22,6 +22,22 @@ public struct TransferRequest: Sendable {
         var mainDocumentURL: String?
         var allowsCellularAccess = true
         var source: (any AnyObject & Sendable)?
+        var jarCookies: JarCookies?
+    }
+
+    /// Where the cookies of a request come from, if a session has added its own.
+    package final class JarCookies: Sendable {
+        /// The jar of the session, by a random text.
+        let jar: String
+        /// The cookies that the program has given the request; `nil` for none.
+        let given: String?
+
+        package init(jar: String, given: String?) {
+            self.jar = jar
+            self.given = given
+        }
+
+        package static func makeToken() -> String { PartitionWriter.makeToken() }
     }
 
     private final class Storage: @unchecked Sendable {  // mutated only while uniquely referenced
@@ -103,6 +119,11 @@ public struct TransferRequest: Sendable {
     package var handlesCookies: Bool {
         get { parts.handlesCookies }
         set { parts.handlesCookies = newValue }
+    }
+    /// The source of the cookies, if the session has added its own.
+    package var jarCookies: JarCookies? {
+        get { parts.jarCookies }
+        set { parts.jarCookies = newValue }
     }
     /// Whether the URL had a scheme without TLS, and its host is known to want that; `false` by default.
     package var isUpgraded: Bool {

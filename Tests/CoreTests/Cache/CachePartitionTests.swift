@@ -82,16 +82,22 @@ import Testing
     @Test func `A response is served to sessions that are equal in trust, routing and addresses only`() async {
         let cache = ResponseCache.memory()
         let mock = counting()
+        // The mock ends with the first manager that is released.
+        var managers: [SessionManager] = []
         for (index, difference) in Self.differences.enumerated() {
             let manager = manager(cache, mock, difference)
+            managers.append(manager)
             #expect(await load(manager) == "\(index + 1)", "\(difference.testDescription)")
             #expect(await load(manager) == "\(index + 1)", "\(difference.testDescription)")
         }
         // Other sessions with the same values share, but for closures.
         for (index, difference) in Self.differences.enumerated() where !["a resolver", "an evaluator"].contains(difference.testDescription)
         {
-            #expect(await load(manager(cache, mock, difference)) == "\(index + 1)", "\(difference.testDescription)")
+            let manager = manager(cache, mock, difference)
+            managers.append(manager)
+            #expect(await load(manager) == "\(index + 1)", "\(difference.testDescription)")
         }
+        withExtendedLifetime(managers) {}
     }
 
     @Test(arguments: [
@@ -149,9 +155,10 @@ import Testing
     @Test func `A request with a guard does not wait for one in flight without`() async {
         let cache = ResponseCache(storage: MemoryCacheStorage(), coalescesMisses: true)
         let mock = MockTransport()
-        let plain = Task { await load(manager(cache, mock)) }
+        let managers = Self.differences.prefix(2).map { manager(cache, mock, $0) }
+        let plain = Task { await load(managers[0]) }
         _ = await mock.started.first(1)
-        let guarded = Task { await load(manager(cache, mock, Self.differences[1])) }
+        let guarded = Task { await load(managers[1]) }
         let exchanges = await mock.started.first(2)
         exchanges[0].respond(200, ["Cache-Control": "max-age=60"], "internal")
         exchanges[1].respond(200, ["Cache-Control": "max-age=60"], "public")
@@ -168,10 +175,11 @@ import Testing
             }
         }
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
-        #expect(await load(manager(cache, Self.differences[0])) == "1")
-        #expect(await load(manager(cache, Self.differences[1])) == "2")
-        #expect(await load(manager(cache, Self.differences[1])) == "3")
-        #expect(await load(manager(cache, Self.differences[0])) == "1")
+        let managers = Self.differences.prefix(2).map { manager(cache, $0) }
+        #expect(await load(managers[0]) == "1")
+        #expect(await load(managers[1]) == "2")
+        #expect(await load(managers[1]) == "3")
+        #expect(await load(managers[0]) == "1")
     }
 
     @Test(arguments: ["/secret", "/moved"], [false, true])

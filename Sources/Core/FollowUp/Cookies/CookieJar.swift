@@ -23,6 +23,8 @@ final class CookieJar: Sendable {
     private let backing: any CookieBacking
     private let acceptPolicy: HTTPCookie.AcceptPolicy
     private let sendsCookies: Bool
+    /// What tells the jar from those of other sessions, also of other processes.
+    private let token = TransferRequest.JarCookies.makeToken()
 
     init(_ backing: any CookieBacking, acceptPolicy: HTTPCookie.AcceptPolicy, sendsCookies: Bool) {
         self.backing = backing
@@ -51,6 +53,7 @@ final class CookieJar: Sendable {
         guard !sent.isEmpty else { return request }
         var result = request
         result.headers["Cookie"] = ([given].compactMap { $0 } + sent).joined(separator: "; ")
+        result.jarCookies = TransferRequest.JarCookies(jar: token, given: given)
         return result
     }
 
