@@ -4,8 +4,8 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Stores responses in a `URLCache`, with the cache keys, secondary keys (`Vary`) and times that Foundation's cache on Linux lacks. It has room
-/// for one variant of each response.
+/// Stores responses in a `URLCache`, with the cache keys, secondary keys (`Vary`), partitions and times that Foundation's cache on Linux
+/// lacks. It has room for one variant of each response, in one partition.
 struct URLCacheStore: ResponseStoring {
     /// A body may take up to one of this many parts of the cache, which is Foundation's limit.
     private static let capacityDivisor = 20
@@ -25,17 +25,18 @@ struct URLCacheStore: ResponseStoring {
     // MARK: Reading
 
     func find(_ request: TransferRequest, in partition: String = "") -> StoredResponses {
-        guard partition.isEmpty, let cached = cached(request.url), let response = cached.response as? HTTPURLResponse else { return .none }
+        guard let cached = cached(request.url), let response = cached.response as? HTTPURLResponse else { return .none }
         let headers = HTTPHeaders(response)
         let metadata = Metadata(cached.userInfo)
-        // One of an earlier version does not say whose it is.
-        guard !metadata.isUnreadable else { return .none }
-        // An entry that the program has stored itself has no secondary key: it serves all requests, but for `Vary: *`.
+        // One of an earlier version does not say whose it is. One that the program has stored itself is for plain requests.
+        guard !metadata.isUnreadable, metadata.partition == partition else { return .none }
+        // An entry that the program has stored itself has no secondary key: it serves all plain requests, but for `Vary: *`.
         guard let any = SelectionKey(response: headers, isPublic: true, request: request.headers) else { return .none }
         let date = headers.value(for: "Date").flatMap { HTTPDate.date(from: $0) }?.timeIntervalSince1970 ?? 0
         let head = StoredResponse(
             url: request.cacheURL, statusCode: response.statusCode, headers: headers, requestTime: metadata.requestTime ?? date,
-            responseTime: metadata.responseTime ?? date, selection: metadata.selection ?? any, part: metadata.part)
+            responseTime: metadata.responseTime ?? date, selection: metadata.selection ?? any, part: metadata.part,
+            partition: partition)
         let data = cached.data
         return StoredResponses(heads: [head]) { _ in data }
     }
@@ -54,8 +55,7 @@ struct URLCacheStore: ResponseStoring {
         _ head: StoredResponse, _ body: Data, under lease: CacheLease?, for request: TransferRequest, observer: any TransferObserver,
         completion: @escaping @Sendable (Bool) -> Void
     ) {
-        // Foundation's cache has room for one response for each URL: that of plain requests.
-        guard head.partition.isEmpty, let proposed = proposal(head, body) else { return completion(false) }
+        guard let proposed = proposal(head, body) else { return completion(false) }
         guard let decider = observer as? any CacheDecider else {
             store(proposed, proposed: proposed, for: request)
             return completion(true)
@@ -145,7 +145,7 @@ private struct CacheKeys {
 /// What is stored with a response in its `userInfo`; as strings, because the cache's archive on disk takes few other types.
 private struct Metadata {
     private static let key = "curlew.head"
-    /// The selection, times and part, in a head without fields: those are the response's.
+    /// The selection, partition, times and part, in a head without fields: those are the response's.
     private var head: StoredResponse?
     /// Whether there is a head that this version does not read.
     var isUnreadable = false
@@ -154,6 +154,7 @@ private struct Metadata {
     var responseTime: Double? { head?.responseTime }
     var selection: SelectionKey? { head?.selection }
     var part: StoredResponse.Part? { head?.part }
+    var partition: String { head?.partition ?? "" }
 
     init(_ head: StoredResponse) {
         self.head = head.with(headers: HTTPHeaders())
