@@ -59,6 +59,14 @@ public final class HARRecorder: EventMonitor {
         state = Lock(State(target: .file(descriptor: descriptor, end: Int64(beginning.count))))
     }
 
+    /// Creates a recorder that writes to an open, empty file, which it closes.
+    package init(descriptor: Int32, redacting: Bool = true) throws {
+        redacts = redacting
+        let beginning = try Self.beginning()
+        try Self.write(beginning + Self.end, to: descriptor, at: 0)
+        state = Lock(State(target: .file(descriptor: descriptor, end: Int64(beginning.count))))
+    }
+
     /// Creates a locked file with contents, and gives it a path. A file there keeps its contents for those that have it open.
     private static func makeFile(at path: String, _ contents: Data) throws -> Int32 {
         // Created empty if there is none, so that of several recorders one gets the lock.

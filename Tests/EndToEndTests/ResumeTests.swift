@@ -70,7 +70,8 @@ import Testing
         let headers: HTTPHeaders = [
             "X-Sessions": "s3cret1", "X-Own": "s3cret2", "X-Other": "plain", "X-Api-Key": "s3cret3", "X-Auth-Token": "s3cret3",
         ]
-        for (options, words) in [(options, ["plain"]), (nil, ["s3cret2", "plain"])] as [(RequestOptions?, [String])] {
+        // The marks of a request's options are those of the process from then on.
+        for (options, words) in [(nil, ["s3cret2", "plain"]), (options, ["plain"])] as [(RequestOptions?, [String])] {
             let request = manager.download(server.url, headers: headers, requestOptions: options)
             let data = try #require(await request.serializingURL().response.resumeData)
             let text = String(decoding: data, as: UTF8.self)

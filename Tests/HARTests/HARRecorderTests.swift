@@ -194,7 +194,7 @@ import Testing
         try #require(descriptor >= 0)
         defer { close(descriptor) }
         let file = URL(fileURLWithPath: "/proc/self/fd/\(descriptor)")
-        let recorder = try HARRecorder(file: file)
+        let recorder = try HARRecorder(descriptor: dup(descriptor))
         let manager = makeManager { $0.eventMonitors = [recorder] }
         _ = try await manager.request(server.url("/json")).serializingData().value
         #expect(await eventually { recorder.count == 1 })
