@@ -13,7 +13,7 @@ import Testing
         .head(200, head), .bytes(Data("half".utf8)), .complete(CurlewError.failure(.connectionLost)),
     ]
     private static let rest: [MockTransport.Step] = .response(
-        206, ["Content-Range": "bytes 4-7/8", "Content-Length": "4"], "rest")
+        206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-7/8", "Content-Length": "4"], "rest")
 
     private let directory: TemporaryDirectory
     private let temporary: TemporaryDirectory
@@ -203,7 +203,9 @@ import Testing
     }
 
     @Test("a part file that is shorter goes on from its end") func shorter() async throws {
-        let mock = MockTransport.answering(inTurn: [Self.cut, .response(206, ["Content-Range": "bytes 2-7/8"], "LFREST")])
+        let mock = MockTransport.answering(inTurn: [
+            Self.cut, .response(206, ["ETag": "\"v1\"", "Content-Range": "bytes 2-7/8"], "LFREST"),
+        ])
         let manager = manager(mock)
         let data = try await resumeData(manager)
         try Data("ha".utf8).write(to: URL(fileURLWithPath: try ResumeRecord(data).partFile))
@@ -246,7 +248,7 @@ import Testing
     }
 
     @Test("what does not fit is asked for as a whole, once", arguments: [true, false]) func misfit(_ isGood: Bool) async throws {
-        let misfit: [MockTransport.Step] = .response(206, ["Content-Range": "bytes 0-7/8"], "halfrest")
+        let misfit: [MockTransport.Step] = .response(206, ["ETag": "\"v1\"", "Content-Range": "bytes 0-7/8"], "halfrest")
         let mock = MockTransport.answering(inTurn: [Self.cut, misfit, isGood ? .response(200, Self.head, "halfrest") : misfit])
         let manager = manager(mock)
         let data = try await resumeData(manager)
@@ -261,7 +263,7 @@ import Testing
 
     @Test("a body that is longer or shorter than its range says is an error", arguments: ["res", "rest and more"])
     func lengths(_ body: String) async throws {
-        let mock = MockTransport.answering(inTurn: [Self.cut, .response(206, ["Content-Range": "bytes 4-7/8"], body)])
+        let mock = MockTransport.answering(inTurn: [Self.cut, .response(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-7/8"], body)])
         let manager = manager(mock)
         let data = try await resumeData(manager)
         let response = await manager.download(resumingWith: data, to: directory.file("file")).serializingString().response
@@ -451,7 +453,7 @@ import Testing
         let calls = Inbox<Int64>()
         let request = resuming.download(resumingWith: data).downloadProgress { calls.put($0.completedUnitCount) }
         let exchange = await second.started[0]
-        exchange.perform(.head(206, ["Content-Range": "bytes 4-7/8"]))
+        exchange.perform(.head(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-7/8"]))
         #expect(await told[0] == (4, 8))
         #expect(await eventually { exchange.actions.count == 1 && !exchange.isPaused })
         #expect(request.progress.fractionCompleted == 0.5)
