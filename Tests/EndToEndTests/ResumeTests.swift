@@ -70,12 +70,12 @@ import Testing
         let headers: HTTPHeaders = [
             "X-Sessions": "s3cret1", "X-Own": "s3cret2", "X-Other": "plain", "X-Api-Key": "s3cret3", "X-Auth-Token": "s3cret3",
         ]
-        // The marks of a request's options are those of the process from then on.
-        for (options, words) in [(nil, ["s3cret2", "plain"]), (options, ["plain"])] as [(RequestOptions?, [String])] {
+        // What the options of one request name counts for the whole process from then on, as all marks of secrets do.
+        for options in [options, nil] {
             let request = manager.download(server.url, headers: headers, requestOptions: options)
             let data = try #require(await request.serializingURL().response.resumeData)
             let text = String(decoding: data, as: UTF8.self)
-            #expect(["s3cret1", "s3cret2", "s3cret3", "plain"].filter { text.contains($0) } == words, "\(text)")
+            #expect(["s3cret1", "s3cret2", "s3cret3", "plain"].filter { text.contains($0) } == ["plain"], "\(text)")
         }
     }
 

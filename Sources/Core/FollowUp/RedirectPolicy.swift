@@ -20,7 +20,8 @@ public struct RedirectPolicy: Sendable, Hashable {
     /// Names of header fields that are not sent to another origin, in addition to `Authorization`, `Cookie`, `Proxy-Authorization`, `Host`
     /// and those whose names are usual for secrets; empty by default. Case-insensitive.
     ///
-    /// Their values are redacted in descriptions too (``Redaction``).
+    /// Their values are redacted in descriptions too, and like all marks of a ``Redaction`` they count for the whole process from then on: in
+    /// redirects, resume data and caches of other sessions as well.
     public var sensitiveHeaders: Set<String> = []
 
     /// Names of header fields that are sent to other origins although they are usual for secrets or marked in ``Redaction/headers``; empty by
