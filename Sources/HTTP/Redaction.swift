@@ -216,17 +216,24 @@ extension String {
     /// The text without the user info between `//` and `@` in the authorities of its URLs (RFC 3986, section 3.2.1), which may contain a
     /// password.
     package var withoutUserInfo: String {
-        var result = ""
-        var rest = self[...]
-        while let slashes = rest.firstScalarRange(of: "//") {
-            result += rest[..<slashes.upperBound]
-            rest = rest[slashes.upperBound...]
-            // Elsewhere, two slashes are part of a path.
-            guard result == "//" || result.hasByteSuffix("://") else { continue }
-            let authority = rest.prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" }
-            if let at = authority.unicodeScalars.lastIndex(of: "@") { rest = rest.suffix(afterScalarAt: at) }
+        let (slash, at) = (UInt8(ascii: "/"), UInt8(ascii: "@"))
+        guard utf8.contains(at) else { return self }
+        let bytes = Array(utf8)
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            result.append(bytes[index])
+            index += 1
+            let count = result.count
+            // Elsewhere than at the beginning and after a scheme, two slashes are part of a path.
+            guard count >= 2, result[count - 1] == slash, result[count - 2] == slash,
+                count == 2 || result[count - 3] == UInt8(ascii: ":")
+            else { continue }
+            let authority = bytes[index...].prefix { $0 != slash && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+            if let end = authority.lastIndex(of: at) { index = end + 1 }
         }
-        return result + rest
+        return String(decoding: result, as: UTF8.self)
     }
 
     /// The text redacted as by ``Redaction/url(_:)`` with all current marks, and with control characters escaped.
