@@ -12,13 +12,15 @@ extension Transfer {
         var isHeld = false
         /// libcurl was told to pause receiving.
         var receivingStopped = false
+        /// Receiving is stopped only until decoding goes on in the next turn, which is no pause: time limits count.
+        var decodesLater = false
         /// libcurl was told to pause sending.
         var sendingStopped = false
         /// Sending is stopped until receiving continues, because libcurl receives as long as it sends.
         var isHeldBack = false
 
         /// Whether the transfer is paused from this side, in either direction.
-        var isPaused: Bool { isSuspended || isHeld || receivingStopped || sendingStopped }
+        var isPaused: Bool { isSuspended || isHeld || receivingStopped && !decodesLater || sendingStopped }
     }
 
     /// Changes why the transfer is paused, and resumes the directions that have no reason left.
@@ -41,12 +43,15 @@ extension Transfer {
         }
         guard resumes else { return loop.armTimer(self) }
         // Set before the call, because it may run the callbacks, which may pause again.
-        if mask & CURLPAUSE_RECV == 0 { pauses.receivingStopped = false }
+        if mask & CURLPAUSE_RECV == 0 {
+            pauses.receivingStopped = false
+            pauses.decodesLater = false
+        }
         if mask & CURLPAUSE_SEND == 0 {
             pauses.sendingStopped = false
             pauses.isHeldBack = false
         }
-        restartIdleTime()
+        if wasPaused { restartIdleTime() }
         let code = curl_easy_pause(handle.raw, mask)
         guard code == CURLE_OK else { return loop.completed(self, code) }
         loop.armTimer(self)

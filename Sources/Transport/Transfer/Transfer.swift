@@ -324,9 +324,9 @@ final class Transfer: MultiMember, DeadlineHolder {
             return Int(CURL_WRITEFUNC_PAUSE)
         }
         guard !bytes.isEmpty else { return 0 }
-        lastActivity = loop.now
         responseDeadline = nil
         if decoder != nil { return decode(bytes) }
+        lastActivity = loop.now
         state.received(bodyBytes: bytes.count)
         return deliver(bytes) != .cancel && !endsWithResponse() ? bytes.count : -1
     }
@@ -335,6 +335,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// again: in the next turn, or when the observer wants more.
     private func decode(_ bytes: UnsafeRawBufferPointer) -> Int {
         loop.decodingSlice.begin(inTurn: loop.now)
+        defer { if decoder?.isProgressing ?? true { lastActivity = loop.now } }
         do {
             let received = state.bodyBytes + Int64(bytes.count)
             switch try decoder?.decode(bytes, received: received, &loop.decodingSlice, { deliver($0) }) ?? .cancelled {
@@ -343,7 +344,8 @@ final class Transfer: MultiMember, DeadlineHolder {
                 return endsWithResponse() ? -1 : bytes.count
             case .interrupted:
                 pauses.receivingStopped = true
-                if !pauses.isHeld { loop.resumeDecodingLater(self) }
+                pauses.decodesLater = !pauses.isHeld
+                if pauses.decodesLater { loop.resumeDecodingLater(self) }
                 return Int(CURL_WRITEFUNC_PAUSE)
             case .cancelled: return -1
             }

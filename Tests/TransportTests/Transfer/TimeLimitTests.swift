@@ -67,6 +67,35 @@ import Testing
         #expect(end.body == Data("hello".utf8))
     }
 
+    /// A body's coding, its beginning, and what follows without end.
+    private static let silentBodies: [(String, Data, Data)] = {
+        let hello = StoredDeflate.gzip(Data("hello".utf8))
+        let zeros = Data(count: 16 << 10)
+        // The head, a block that is not the last one, and empty ones.
+        let open = hello.prefix(10) + [0] + hello[11..<20]
+        let blocks = Data((0..<3000).flatMap { _ in [0, 0, 0, 0xFF, 0xFF] as [UInt8] })
+        let members = Data((0..<800).flatMap { _ in Array(StoredDeflate.gzip(Data())) })
+        // Stored blocks of zeros, which the inner coding takes for padding.
+        let stored = Data([0, 0, 0x40, 0xFF, 0xBF]) + zeros
+        let inner = hello.prefix(10) + [0, UInt8(hello.count), 0, ~UInt8(hello.count), 0xFF] + hello
+        return [
+            ("gzip", hello, zeros), ("gzip", Data(open), blocks), ("gzip", hello, members), ("gzip, gzip", Data(inner), stored),
+        ]
+    }()
+
+    @Test("bytes that decode to nothing are no progress", arguments: 0..<4) func silence(_ index: Int) async throws {
+        let (coding, start, piece) = Self.silentBodies[index]
+        let server = try LoopbackServer { _, connection in
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\n\r\n")
+            try connection.send(raw: start)
+            while true { try connection.send(raw: piece) }
+        }
+        let request = TransferRequest(url: server.url("/"), options: Self.options { $0.idleTimeout = Self.short })
+        let end = await CurlTransport().run(request)
+        #expect(end.failure?.kind == .idleTimeout)
+        #expect(end.body == Data("hello".utf8))
+    }
+
     @Test("no further byte in time")
     func idle() async throws {
         let server = try LoopbackServer.standard()

@@ -15,6 +15,8 @@ struct BodyDecoder {
 
     /// The decoded length from which on the limit is enforced.
     private static let unlimitedLength: Int64 = 16 << 20
+    /// The number of bytes that may decode to nothing: twice what a block of a usual format takes.
+    private static let largestSilence = 256 << 10
 
     private let decoder: ContentDecoder
     /// The largest decoded length as a multiple of the bytes received; `nil` for no limit.
@@ -24,6 +26,8 @@ struct BodyDecoder {
     private var decodedBytes: Int64 = 0
     /// The number of bytes of an interrupted piece that were decoded before.
     private var usedBytes = 0
+    /// The number of bytes that were decoded since the last byte of the body.
+    private var silentBytes = 0
 
     /// Creates a decoder for the codings in the head; `nil` if there is nothing to decode.
     init?(for head: ResponseHead, maximumExpansion: Int?) throws(ContentDecodingError) {
@@ -43,7 +47,10 @@ struct BodyDecoder {
         _ bytes: UnsafeRawBufferPointer, received: Int64, _ slice: inout DecodingSlice, _ sink: (UnsafeRawBufferPointer) -> ReceiveAction
     ) throws(ContentDecodingError) -> Ending {
         var input = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(usedBytes))
-        while let step = try decoder.step(&input) {
+        while true {
+            let count = input.count
+            guard let step = try decoder.step(&input) else { break }
+            silentBytes = step.isDecoded && !step.bytes.isEmpty ? 0 : silentBytes + count - input.count
             decodedBytes += Int64(step.bytes.count)
             if let limit = limit(exceededBy: decodedBytes, received: received) {
                 throw ContentDecodingError("The body expanded to more than \(limit) times the bytes received", kind: .tooLarge)
@@ -67,6 +74,9 @@ struct BodyDecoder {
         return isUnlimited || length <= allowed ? nil : maximumExpansion
     }
 
+    /// Whether what is received counts as progress of the transfer: padding and empty blocks decode to nothing, without end.
+    var isProgressing: Bool { silentBytes <= Self.largestSilence }
+
     /// The error if the body ended here: it is truncated; `nil` if it is complete.
     var failureAtEnd: ContentDecodingError? { decoder.failureAtEnd }
 }
@@ -79,10 +89,13 @@ struct DecodingSlice {
     private static let length: Nanoseconds = 5_000_000
     /// The number of decoded bytes after which the time is read: a fraction of a millisecond.
     private static let bytesBetweenReadings = 256 << 10
+    /// The number of bytes that are decoded nevertheless once the time is used up.
+    private static let bytesAfterEnd = 32 << 10
 
     private var turn: Nanoseconds = 0
     private var end: Nanoseconds?
     private var bytes = 0
+    private var isUsedUp = false
 
     /// Begins a slice, unless the turn is still the same.
     mutating func begin(inTurn now: Nanoseconds) {
@@ -90,19 +103,22 @@ struct DecodingSlice {
         turn = now
         end = nil
         bytes = 0
+        isUsedUp = false
     }
 
     /// Whether the time is used up, with this number of further decoded bytes.
     mutating func isOver(after count: Int) -> Bool {
         // A step without output counts as well.
         bytes += count + 64
-        guard bytes >= Self.bytesBetweenReadings else { return false }
+        guard bytes >= (isUsedUp ? Self.bytesAfterEnd : Self.bytesBetweenReadings) else { return false }
         bytes = 0
+        guard !isUsedUp else { return true }
         let now = MonotonicTime.now()
         guard let end else {
             end = now + Self.length
             return false
         }
-        return now >= end
+        isUsedUp = now >= end
+        return isUsedUp
     }
 }
