@@ -199,6 +199,9 @@ import Testing
                 #expect(try await manager.request(url).validate().serializingString().value == "text")
             }
             #expect(host.requests.count { $0.method == "GET" } == round + 1)
+            // What the other process told before, as the tag after the key, may have come late.
+            try await receiveAll(of: otherStore, by: [front])
+            #expect(try await manager.request(url).validate().serializingString().value == "text")
             #expect(front.entry(for: key) != nil)
             let start = ContinuousClock.now
             switch way {
@@ -216,6 +219,16 @@ import Testing
         if SharedLimitTests.isLong { #expect(delays[18] < .milliseconds(50)) }
     }
 
+    /// Waits until all that a store has told others has reached the memory of these: messages come in their order.
+    private func receiveAll(of store: RedisCacheStorage, by fronts: [MemoryCacheStorage]) async throws {
+        // The first mark may leave with all else when a subscription begins.
+        for mark in ["mark 0", "mark 1"].map({ CacheKey($0) }) {
+            for front in fronts { try front.store(CacheEntry(metadata: Data(), body: Data()), for: mark) }
+            try store.removeEntry(for: mark)
+            #expect(await eventually { fronts.allSatisfy { $0.entry(for: mark) == nil } })
+        }
+    }
+
     @Test("removing by tag reaches copies in memory of responses that the server has evicted", arguments: [false, true])
     func evictedCopies(_ isSealed: Bool) async throws {
         let server = try await RedisServer()
@@ -225,13 +238,20 @@ import Testing
         let (first, second, remover) = (try store(), try store(), try store())
         let caches = [first, second].map { ResponseCache.redis($0, tagHeader: "Cache-Tag") }
         #expect(await eventually { first.channel.isSubscribed && second.channel.isSubscribed })
-        for cache in caches {
-            let manager = makeManager { $0.cache = cache }
-            for path in ["/red", "/blue"] {
-                #expect(try await manager.request(host.url(path)).validate().serializingString().value == "text")
+        let fronts = try caches.map { try #require($0.storage as? TieredCacheStorage).front }
+        let managers = caches.map { cache in makeManager { $0.cache = cache } }
+        func load() async throws {
+            for manager in managers {
+                for path in ["/red", "/blue"] {
+                    #expect(try await manager.request(host.url(path)).validate().serializingString().value == "text")
+                }
             }
         }
-        let fronts = try caches.map { try #require($0.storage as? TieredCacheStorage).front }
+        try await load()
+        // That the first has stored them reaches the second, whose copies are dropped if they were read before that.
+        try await receiveAll(of: first, by: [fronts[1]])
+        try await receiveAll(of: second, by: [fronts[0]])
+        try await load()
         let (red, blue) = (CacheKey("http", host.url("/red")), CacheKey("http", host.url("/blue")))
         #expect(fronts.allSatisfy { $0.entry(for: red) != nil && $0.entry(for: blue) != nil })
         // As if evicted: no process is told.
