@@ -56,10 +56,15 @@ struct EntityVersion: Codable, Equatable, Sendable {
             if known != digest { return .different }
             isSame = true
         }
+        let hasDigest = isSame
         if let tag {
             if other.tag == tag { return .same }
             // Also if the tag has become a weak one.
             if isOwn, head.value(for: "ETag") != nil { return .different }
+        }
+        // A mirror has tags of its own: another one than it was asked for is another version, whatever else is the same.
+        if let condition, condition.hasBytePrefix("\""), !hasDigest, let known = head.value(for: "ETag"), known != condition {
+            return .different
         }
         if let known = head.value(for: "Last-Modified"), let date {
             if known != date, isOwn { return .different }

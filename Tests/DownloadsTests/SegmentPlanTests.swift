@@ -220,7 +220,11 @@ import Testing
         #expect(version.match(head([:]), total: nil, isOwn: true, condition: "\"1\"") == .unknown)
         #expect(version.match(head(["ETag": "\"2\""]), total: nil, isOwn: true, condition: "\"1\"") == .different)
         #expect(version.match(head(["ETag": "\"a\""]), total: nil, isOwn: false, condition: "\"a\"") == .same)
-        #expect(version.match(head(["ETag": "\"b\""]), total: nil, isOwn: false, condition: "\"a\"") == .unknown)
+        #expect(version.match(head(["ETag": "\"b\""]), total: nil, isOwn: false, condition: "\"a\"") == .different)
+        let dated = EntityVersion(head(["Last-Modified": Self.date, "Date": Self.later]), total: 10)
+        let other = head(["ETag": "\"b\"", "Last-Modified": Self.date])
+        #expect(dated.match(other, total: nil, isOwn: false, condition: "\"a\"") == .different)
+        #expect(dated.match(other, total: nil, isOwn: false, condition: nil) == .same)
         #expect(version.match(head(["Last-Modified": Self.date]), total: nil, isOwn: false, condition: Self.date) == .same)
     }
 }
