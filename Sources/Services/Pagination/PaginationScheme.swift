@@ -10,7 +10,7 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
     let first: PageLocation
     let next: @Sendable (ServicePage<Value>) throws -> PageLocation?
 
-    /// Whether a page may lead to another origin (scheme, host or port); `false`, the default, ends the sequence with
+    /// Whether a page may lead to another origin (scheme, host or port) than from `http` to `https` at the usual ports of one host; `false`, the default, ends the sequence with
     /// ``ServiceError/invalidResponse``, because the server would choose who receives the request's header fields, credentials included.
     public var followsOtherOrigins = false
 
@@ -74,7 +74,7 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
         let location = try next(page)
         guard case .url(let url)? = location, !followsOtherOrigins else { return location }
         guard let from = page.requestURL ?? page.url, let origin = HTTPOrigin(url: url.absoluteString),
-            origin == HTTPOrigin(url: from.absoluteString)
+            let own = HTTPOrigin(url: from.absoluteString), origin == own || origin == own.secured
         else { throw ServiceError.invalidResponse }
         return location
     }
@@ -109,6 +109,11 @@ extension PaginationScheme where Value: Collection {
             return isLast ? nil : .query(size + [name: page.elementsBefore + page.value.count])
         }
     }
+}
+
+extension HTTPOrigin {
+    /// The origin of the same host over TLS, if both have their usual ports: a server behind a proxy that ends TLS.
+    fileprivate var secured: HTTPOrigin? { scheme == "http" && port == 80 ? HTTPOrigin(scheme: "https", host: host, port: 443) : nil }
 }
 
 /// A page of a request: its result, and the details of its response.

@@ -2,6 +2,7 @@
 import CurlewHTTP
 import CurlewServices
 import CurlewTestSupport
+import CurlewTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
@@ -319,6 +320,26 @@ struct PaginationSchemeTests {
         #expect(error?.name == (isAllowed ? nil : "invalidResponse"))
         #expect(other.requestCount == (isAllowed ? 1 : 0))
         #expect(numbers.elements == (isAllowed ? [1, 2] : []))
+    }
+
+    @Test(arguments: [("https://api.test/2", true), ("https://api.test:444/2", false), ("https://other.test/2", false)])
+    func pageOfTheSameHostMayBeSecure(_ next: String, _ isAllowed: Bool) async throws {
+        let pages = ["[1]", "[2]"].map { MockResponse.status(200, headers: ["Link": "<\(next)>; rel=next"], data: Data($0.utf8)) }
+        let mock = MockTransport(pages[0], pages[1])
+        let server = try LoopbackServer { _, _ in .status(500) }
+        defer { server.stop() }
+        var service = TestService(server)
+        service.apiURL = "http://api.test"
+        service.usesSecureProtocol = nil
+        service.sessionManager = SessionManager(mock: mock)
+        let numbers = Log<Int>()
+        let error = await serviceError {
+            for try await number in NumbersRequest().pages(from: service, by: .link()).elements() { numbers.append(number) }
+        }
+        // The second page leads to itself.
+        #expect(error?.name == "invalidResponse")
+        #expect(mock.requests.count == (isAllowed ? 2 : 1))
+        #expect(numbers.elements == (isAllowed ? [1] : []))
     }
 
     @Test func linkWithAnAnchorIsNotFollowed() async throws {
