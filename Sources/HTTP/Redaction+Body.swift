@@ -11,7 +11,8 @@ extension Redaction {
 
     /// Whether a text begins as a JSON object or array does.
     private static func isJSON(_ text: some Sequence<UInt8>) -> Bool {
-        let first = text.first { !JSONBytes.isSpace($0) }
+        // A byte order mark may come first.
+        let first = text.first { !JSONBytes.isSpace($0) && ![0xEF, 0xBB, 0xBF].contains($0) }
         return first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
     }
 

@@ -127,7 +127,7 @@ extension Redaction {
             let nameEnd = bytes[start...].firstIndex { $0 == UInt8(ascii: "=") || Self.isSeparator($0) } ?? text.endIndex
             var end = nameEnd
             if nameEnd < text.endIndex, bytes[nameEnd] == UInt8(ascii: "=") {
-                let valueStart = text.index(after: nameEnd)
+                let valueStart = bytes.index(after: nameEnd)
                 // A URL in a value is looked for only up to the next item, so that no byte is decoded as a part of two values.
                 let next = bytes[valueStart...].firstIndex(where: Self.isSeparator) ?? text.endIndex
                 if hides(String(text[start..<nameEnd])) {
@@ -230,6 +230,11 @@ extension String {
             guard count >= 2, result[count - 1] == slash, result[count - 2] == slash,
                 count == 2 || result[count - 3] == UInt8(ascii: ":")
             else { continue }
+            // Programs skip further slashes, but in the URL of a file.
+            while index < bytes.count, bytes[index] == slash, !result.dropLast(3).suffix(4).elementsEqual("file".utf8) {
+                result.append(slash)
+                index += 1
+            }
             let authority = bytes[index...].prefix { $0 != slash && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
             if let end = authority.lastIndex(of: at) { index = end + 1 }
         }

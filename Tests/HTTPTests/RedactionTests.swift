@@ -81,7 +81,7 @@ import Testing
             (#"{"url":"https:\/\/u:s3cret@h\/","b":1}"#, #"{"url":"<hidden>","b":1}"#),
             (#"{"body":"{\"token\":\"s3cret\"}","b":1}"#, #"{"body":"<hidden>","b":1}"#), (#"["token","s"]"#, #"["token","s"]"#),
             (#"{"a\"#, #"{"a\"#), ("{", "{"), ("", ""), ("a=1&key=s3cret", "a=1&key=<hidden>"), ("plain: text", "plain: text"),
-            (#"{"own":"s3cret"}"#, #"{"own":"<hidden>"}"#),
+            (#"{"own":"s3cret"}"#, #"{"own":"<hidden>"}"#), ("\u{FEFF}" + #"{"own":"s3cret"}"#, "\u{FEFF}" + #"{"own":"<hidden>"}"#),
         ])
     func bodies(_ body: String, _ shown: String) {
         #expect(Redaction(queryItems: ["own"]).body(body) == shown)

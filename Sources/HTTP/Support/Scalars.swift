@@ -35,7 +35,7 @@ extension StringProtocol where SubSequence == Substring {
     @inlinable package func trimmingScalars(while predicate: (Unicode.Scalar) -> Bool) -> Substring {
         let rest = dropScalars(while: predicate)
         guard let last = rest.unicodeScalars.lastIndex(where: { !predicate($0) }) else { return rest }
-        return rest[...last]
+        return rest[..<rest.unicodeScalars.index(after: last)]
     }
 
     /// The text without its first scalars, also if marks follow them.

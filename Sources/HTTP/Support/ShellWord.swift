@@ -4,8 +4,8 @@ extension String {
     /// The text as one word of a POSIX shell, in double quotes; in single quotes, as `!` within double quotes starts a history expansion in
     /// interactive shells, if it has one or they are asked for.
     ///
-    /// Control characters except tabs and line feeds, and those of bidirectional text, are left to `printf`: pasted into a terminal they
-    /// would be keys. A NUL is lost, as no argument can contain one.
+    /// Control characters except line feeds, and those of bidirectional text, are left to `printf`: pasted into a terminal they
+    /// would be keys, a tab one that completes names. A NUL is lost, as no argument can contain one.
     package func quotedForShell(singly: Bool = false) -> String {
         let isSingle = singly || utf8.contains(UInt8(ascii: "!"))
         var result = isSingle ? "'" : "\""
@@ -22,7 +22,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    fileprivate var isKey: Bool { properties.generalCategory == .control && self != "\t" && self != "\n" || properties.isBidiControl }
+    fileprivate var isKey: Bool { properties.generalCategory == .control && self != "\n" || properties.isBidiControl }
 
     /// The command that prints the scalar, byte by byte in octal digits.
     fileprivate var printed: String {

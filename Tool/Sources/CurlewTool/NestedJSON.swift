@@ -21,7 +21,7 @@ indirect enum NestedJSON: Equatable {
         var keys: [Key] = first == name.startIndex ? [] : [.name(String(name[..<first]))]
         var rest = name[first...]
         while rest.unicodeScalars.first == "[", let end = rest.unicodeScalars.firstIndex(of: "]") {
-            let key = String(rest[rest.index(after: rest.startIndex)..<end])
+            let key = String(rest[rest.unicodeScalars.index(after: rest.startIndex)..<end])
             keys.append(key.isEmpty ? .end : Int(key).flatMap { $0 >= 0 ? .index($0) : nil } ?? .name(key))
             rest = rest.suffix(afterScalarAt: end)
         }
