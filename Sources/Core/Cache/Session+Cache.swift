@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
@@ -6,7 +7,8 @@ import CurlewTransport
 extension Session {
     /// Returns the cached response for a request's URL; `nil` if there is none, or the session has no cache.
     ///
-    /// Unlike `URLCache` on Linux this distinguishes URLs by their query. Thread-safe; blocks, as the cache may be on disk.
+    /// Unlike `URLCache` on Linux this distinguishes URLs by their query. It reads the cache itself: a response that another session has stored
+    /// is returned too, also if a request of this session would not be served with it. Thread-safe; blocks, as the cache may be on disk.
     public func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
         store(for: request).flatMap { $0.store.cached($0.url) }
     }
@@ -23,11 +25,25 @@ extension Session {
 }
 
 extension SessionManager {
-    /// What distinguishes the sender of a request, beside its own fields: the session, with its fields, and the cookies that it adds. `nil` if
-    /// an interceptor may add more, which is known only when a request is sent.
-    package func senderIdentity(of request: URLRequest) -> String? {
-        guard interceptor == nil, let url = request.url?.absoluteString else { return nil }
-        let sent = session.outgoing(TransferRequest(url: url, headers: HTTPHeaders(request.allHTTPHeaderFields ?? [:])))
-        return "\(session.token) \(sent.headers["Cookie"] ?? "")"
+    /// What distinguishes the sender of a request, beside its own fields: the session, with its fields, the partition by the request's
+    /// options, and the cookies that are added. `nil` if an interceptor may add more, which is known only when a request is sent.
+    package func senderIdentity(of request: URLRequest, _ options: RequestOptions?) -> String? {
+        guard interceptor == nil, options?.interceptor == nil, let url = request.url?.absoluteString else { return nil }
+        let headers = HTTPHeaders(request.allHTTPHeaderFields ?? [:])
+        var transfer = TransferRequest(url: url, method: .get, headers: headers, body: nil, prepared: session.options)
+        options?.apply(to: &transfer.options)
+        let sent = session.outgoing(transfer)
+        return "\(session.token) \(sent.partition) \(sent.headers["Cookie"] ?? "")"
+    }
+
+    /// What the session's configuration adds to the key of a response that is stored for longer than the session: its partition, and its
+    /// `Authorization`; empty for most sessions. Cookies don't count.
+    package func partitionParts(for url: String) -> [String] {
+        var transfer = TransferRequest(
+            url: url, method: .get, headers: session.configuration.headers, body: nil, prepared: session.options)
+        transfer.handlesCookies = false
+        let sent = session.outgoing(transfer)
+        let parts = (sent.partition, sent.headers["Authorization"])
+        return (parts.0.isEmpty ? [] : ["Partition", parts.0]) + (parts.1.map { ["Authorization", CacheKey($0).digest] } ?? [])
     }
 }

@@ -53,7 +53,7 @@ extension RequestSettings {
 }
 
 extension RequestOptions {
-    fileprivate func apply(to options: inout TransferOptions) {
+    func apply(to options: inout TransferOptions) {
         if let connectTimeout { options.connectTimeout = connectTimeout }
         if let firstByteTimeout { options.firstByteTimeout = firstByteTimeout }
         if let idleTimeout { options.idleTimeout = idleTimeout }

@@ -19,20 +19,24 @@ extension CachedRequest {
     var cacheKey: CacheKey {
         if let custom = buildCustomUrlRequest() {
             let parts = ["Custom", custom.httpMethod ?? "GET", custom.url?.absoluteString ?? "", (custom.httpBody ?? Data()).hexDigits]
-            return CacheKey(parts + credentials(in: custom.allHTTPHeaderFields ?? [:]))
+            let sender = agent.currentManager().partitionParts(for: custom.url?.absoluteString ?? "")
+            return CacheKey(parts + credentials(in: custom.allHTTPHeaderFields ?? [:]) + sender)
         }
         let argument = cacheFileNameFilter(forRequestArgument: requestArgument())
         let parts = [
             "Method", requestMethodString, "Host", agent.baseUrl(of: self), "Url", requestUrl(), "Argument", CanonicalText.of(argument),
         ]
-        return CacheKey(parts + credentials(in: requestHeaderFieldValueDictionary() ?? [:], requestAuthorizationHeaderFieldArray()))
+        let fields = credentials(in: requestHeaderFieldValueDictionary() ?? [:], requestAuthorizationHeaderFieldArray())
+        // A URL that can't be built is not requested either.
+        let url = (try? agent.buildRequestUrl(self))?.absoluteString ?? ""
+        return CacheKey(parts + fields + agent.currentManager().partitionParts(for: url))
     }
 }
 
 extension CachedRequest {
-    /// The parts of a key that tell whose response it is: a digest of the request's own credentials; empty without any.
+    /// The parts of a key that tell whose response it is: a digest of the request's own credentials and `Host`; empty without any.
     private func credentials(in headers: [String: String], _ user: [String]? = nil) -> [String] {
-        let secrets = headers.filter { Redaction.current.hides(header: $0.key) }
+        let secrets = headers.filter { Redaction.current.hides(header: $0.key) || $0.key.equalsIgnoringASCIICase("Host") }
         let fields = secrets.map { [$0.key.lowercased(), $0.value] }.sorted { $0.lexicographicallyPrecedes($1) }.flatMap { $0 }
         let parts = fields + (user.map { ["user"] + $0 } ?? [])
         return parts.isEmpty ? [] : ["Credentials", CacheKey(parts).digest]

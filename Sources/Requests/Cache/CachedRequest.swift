@@ -9,7 +9,9 @@ import CurlewHTTP
 /// checks of status or shape. Otherwise the request is sent. Downloads are neither read from the cache nor written to it.
 ///
 /// Responses are identified by method, base URL (the CDN URL where that is used), URL and argument, regardless of the order of the
-/// argument's members. Header fields are not part of the key: if a response depends on the user, override ``cacheSensitiveData()``.
+/// argument's members, and by whom they were sent, as far as that is known before: fields with credentials, `Host`, and of the agent's
+/// session the fields with secrets, trust, client certificate, addresses and routing. Other fields, cookies and what a ``UrlFilter`` adds are
+/// not part of the key: if a response depends on the user by those, override ``cacheSensitiveData()``.
 open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state is behind a lock
     /// How a start uses the cache.
     public enum CacheUse: Sendable, Hashable, CaseIterable {

@@ -90,8 +90,7 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
 
     /// Who sends a request.
     private func identify(_ prepared: Prepared, by manager: SessionManager) -> CachingServiceHook.Sender {
-        let isAdapted = request.effectiveOptions(for: service)?.interceptor != nil
-        return CachingServiceHook.Sender(identity: isAdapted ? nil : manager.senderIdentity(of: prepared.urlRequest))
+        CachingServiceHook.Sender(identity: manager.senderIdentity(of: prepared.urlRequest, request.effectiveOptions(for: service)))
     }
 
     private enum Decision {

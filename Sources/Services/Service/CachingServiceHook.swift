@@ -3,25 +3,26 @@ import CurlewHTTP
 
 /// Caches the decoded results of GET requests in memory, and supplies them to equal requests.
 ///
-/// Requests are equal if they have the same type, URL and header fields, the same session manager, and are sent the same cookies: a result
-/// obtained with a token is supplied only to requests with that token. What an ``SessionManager/interceptor`` of the session adds is not
-/// known before a request is sent, so results of such sessions are not cached. HTTP's caching rules are not applied. The hook is a reference
-/// type: services with one session manager that use the same hook share its cache.
+/// Requests are equal if they have the same type, URL and header fields, the same session manager, options that lead to the same server (such
+/// as `addresses`), and are sent the same cookies: a result obtained with a token is supplied only to requests with that token. What an
+/// ``SessionManager/interceptor`` of the session adds is not known before a request is sent, so results of such sessions are not cached; nor
+/// is anything if another hook calls this one outside of the task in which it is called itself. HTTP's caching rules are not applied. The
+/// hook is a reference type: services with one session manager that use the same hook share its cache.
 public final class CachingServiceHook: ServiceHook {
     private struct Key: Hashable {
         let type: ObjectIdentifier
         let url: URL?
-        let header: [String: String]
-        let sender: String?
+        /// By their bytes: texts are equal if they are canonically equivalent.
+        let header: [String: [UInt8]]
+        let sender: String
 
         init?<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest) {
             guard urlRequest.httpMethod == "GET", urlRequest.httpBody == nil else { return nil }
-            let sender = CachingServiceHook.sender
-            guard sender?.isKnown ?? true else { return nil }
-            self.sender = sender?.identity
+            guard let sender = CachingServiceHook.sender?.identity else { return nil }
+            self.sender = sender
             type = ObjectIdentifier(Request.self)
             url = urlRequest.url
-            header = urlRequest.allHTTPHeaderFields ?? [:]
+            header = (urlRequest.allHTTPHeaderFields ?? [:]).mapValues { Array($0.utf8) }
         }
     }
 
@@ -29,7 +30,6 @@ public final class CachingServiceHook: ServiceHook {
     struct Sender: Sendable {
         /// `nil` if it is known only when a request is sent.
         let identity: String?
-        var isKnown: Bool { identity != nil }
     }
 
     /// The sender of the request for which a hook is called; `nil` outside of a service.

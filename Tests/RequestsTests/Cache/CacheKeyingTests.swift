@@ -38,6 +38,28 @@ import Testing
         #expect(Set(requests.map(\.cacheKey)).count == requests.count)
     }
 
+    @Test func `agents whose sessions differ in who answers, or as whom they ask, share no responses`() {
+        var configurations = (0..<6).map { _ in RequestsConfiguration.defaultSessionConfiguration }
+        configurations[1].options.addresses = .publicOnly
+        configurations[2].headers.update(name: "Authorization", value: "Bearer a")
+        configurations[3].headers.update(name: "X-Api-Key", value: "a")
+        configurations[4].options.tls.clientCertificate = .pem(Data("a".utf8), key: Data("b".utf8))
+        configurations[5].options.connectTo = ["host.test": "other.test"]
+        func keys() -> [CacheKey] {
+            configurations.map { session in
+                let configuration = RequestsConfiguration()
+                configuration.baseUrl = "https://host.test/"
+                configuration.sessionConfiguration = session
+                let request = CachedSample(stage)
+                request.agent = RequestAgent(configuration: configuration)
+                return request.cacheKey
+            }
+        }
+        #expect(Set(keys()).count == configurations.count)
+        // The same in another process.
+        #expect(keys() == keys())
+    }
+
     @Test func `the order of an argument's members is irrelevant`() {
         let pairs = (0..<50).map { ("key\($0)", $0 as Any) }
         let keys = [pairs, pairs.reversed()].map { pairs in

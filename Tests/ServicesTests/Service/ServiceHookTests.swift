@@ -106,6 +106,42 @@ struct ServiceHookTests {
         #expect(try await TestRequest().schedule(with: adapted).value == "4")
     }
 
+    private struct Guarded: HTTPService {
+        var apiURL: any URLConvertible
+        var usesSecureProtocol: Bool? = false
+        var sessionManager = sharedManager
+        var requestOptions: RequestOptions?
+        var hook: any ServiceHook
+    }
+
+    @Test func `A cached result is not supplied where the options lead to another server`() async throws {
+        defer { server.stop() }
+        var service = Guarded(apiURL: server.url(""), hook: CachingServiceHook())
+        #expect(try await TestRequest().schedule(with: service).value == "1")
+        #expect(try await TestRequest().schedule(with: service).value == "1")
+        let open = service
+        service.requestOptions = RequestOptions(addresses: .publicOnly)
+        let guarded = service
+        #expect(await serviceError { try await TestRequest().schedule(with: guarded).value } != nil)
+        #expect(try await TestRequest().schedule(with: open).value == "1")
+    }
+
+    @Test func `Nothing is cached for a hook that is called outside of its task`() async throws {
+        defer { server.stop() }
+        struct Detached: ServiceHook {
+            let hook = CachingServiceHook()
+            func onSchedule<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest) async -> Request.Result? {
+                await Task.detached { await hook.onSchedule(request, urlRequest) }.value
+            }
+            func onSuccess<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest, result: Request.Result) async {
+                await Task.detached { await hook.onSuccess(request, urlRequest, result: result) }.value
+            }
+        }
+        let hook = Detached()
+        #expect(try await value(TestRequest(), hook) == "1")
+        #expect(try await value(TestRequest(), hook) == "2")
+    }
+
     @Test func cacheDistinguishesTypes() async throws {
         defer { server.stop() }
         var service = service
@@ -138,14 +174,16 @@ struct ServiceHookTests {
     @Test func cacheIsThreadSafe() async throws {
         let hook = CachingServiceHook(limit: 5)
         let url = try "http://127.0.0.1/".asURL()
-        await withTaskGroup(of: Void.self) { group in
-            for number in 0..<200 {
-                group.addTask {
-                    var urlRequest = URLRequest(url: url.appendingPathComponent("\(number % 10)"))
-                    urlRequest.httpMethod = "GET"
-                    await hook.onSuccess(TestRequest(), urlRequest, result: "\(number % 10)")
-                    let result = await hook.onSchedule(TestRequest(), urlRequest)
-                    #expect(result == nil || result == "\(number % 10)")
+        await CachingServiceHook.$sender.withValue(CachingServiceHook.Sender(identity: "one")) {
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<200 {
+                    group.addTask {
+                        var urlRequest = URLRequest(url: url.appendingPathComponent("\(number % 10)"))
+                        urlRequest.httpMethod = "GET"
+                        await hook.onSuccess(TestRequest(), urlRequest, result: "\(number % 10)")
+                        let result = await hook.onSchedule(TestRequest(), urlRequest)
+                        #expect(result == nil || result == "\(number % 10)")
+                    }
                 }
             }
         }
