@@ -105,7 +105,15 @@ extension URLHost {
             inet_ntop(AF_INET6, &address, &buffer, socklen_t(buffer.count)) != nil
         else { return nil }
         let name = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return zone.isEmpty ? name : "\(name)%\(String(decoding: zone, as: UTF8.self))"
+        // Only the address of a link needs a zone; that of another one is ignored, by libcurl or by the system.
+        return zone.isEmpty || !isOfLink(address) ? name : "\(name)%\(String(decoding: zone, as: UTF8.self))"
+    }
+
+    /// Whether an address is local to a link (RFC 4291, sections 2.5.6 and 2.7), unicast or multicast.
+    private static func isOfLink(_ address: in6_addr) -> Bool {
+        withUnsafeBytes(of: address) { bytes in
+            bytes[0] == 0xFE && bytes[1] & 0xC0 == 0x80 || bytes[0] == 0xFF && bytes[1] & 0x0F == 2
+        }
     }
 }
 
