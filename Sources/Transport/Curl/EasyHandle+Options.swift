@@ -110,7 +110,7 @@ extension EasyHandle {
             try set(CURLOPT_CAPATH, nil)
         }
         try setProxy(proxy, tls)
-        if tls.verifiesHostName, proxy?.isSecure == true || reach?.dohURL != nil {
+        if tls.verifiesHostName || !isSecure, proxy?.isSecure == true || reach?.dohURL != nil {
             try check(ccurlew_require_names(raw), CURLOPT_SSL_CTX_FUNCTION)
         }
     }
