@@ -10,13 +10,13 @@ package final class MissCoalescer: Sendable {
     package struct Key: Sendable, Hashable {
         private let url: String
         private let partition: String
-        private let fields: [String]
+        private let fields: [[UInt8]]
 
         /// Creates the key of a request.
         package init(url: String, headers: HTTPHeaders, partition: String = "") {
             self.url = url
             self.partition = partition
-            fields = headers.map { "\($0.name.lowercased()):\($0.value)" }.sorted()
+            fields = headers.map { "\($0.name.lowercased()):\($0.value)" }.sorted().map { Array($0.utf8) }
         }
     }
 

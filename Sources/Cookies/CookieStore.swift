@@ -29,6 +29,8 @@ public final class CookieStore: Sendable {
         public let invalidLines: [Int]
     }
 
+    /// What no other store has, in no process.
+    package let identity = UUID().uuidString
     private let shared: SharedStore<CookieFileFormat>
     private let now: @Sendable () -> Date
 

@@ -26,6 +26,14 @@ struct PartitionWriter {
     /// process.
     var text: String { bytes.isEmpty ? "" : SHA256.digest(of: bytes).hexDigits }
 
+    /// Adds what a file contains, because its path leads to another one on another machine, or after it was replaced. One that can't be read
+    /// is equal to no other.
+    mutating func add(_ name: String, contentsOf file: String?) {
+        guard let file else { return }
+        let contents = try? Data(contentsOf: URL(fileURLWithPath: file))
+        add(name, contents.map { SHA256.digest(of: $0).hexDigits } ?? Self.makeToken())
+    }
+
     /// What identifies a closure: random, so that no other one, and none of another process, has it.
     static func makeToken() -> String { "\(UInt64.random(in: 0...UInt64.max)).\(UInt64.random(in: 0...UInt64.max))" }
 }
@@ -138,7 +146,7 @@ extension TLSOptions {
         writer.add("tls.revoked", revocationListFile)
         for hash in publicKeyHashes.map({ $0.hexDigits }).sorted() { writer.add("tls.keyHash", hash) }
         if let certificateAuthorities { writer.add("tls.authorities", certificateAuthorities) }
-        writer.add("tls.authorityFile", certificateAuthorityFile)
+        writer.add("tls.authorityFile", contentsOf: certificateAuthorityFile)
         if let additionalAuthorities { writer.add("tls.additionalAuthorities", additionalAuthorities.pem) }
         clientCertificate?.add(to: &writer)
         trust?.add(to: &writer)
@@ -150,13 +158,14 @@ extension ClientCertificate {
         func add(_ name: String, _ source: Source?) {
             switch source {
             case .data(let data)?: writer.add("\(name).data", data)
-            case .file(let path)?: writer.add("\(name).file", path)
+            case .file(let path)?: writer.add("\(name).file", contentsOf: path)
             case nil: break
             }
         }
         add(contents.form == .pem ? "certificate.pem" : "certificate.pkcs12", contents.certificate)
         add("certificate.key", contents.key)
         writer.add("certificate.password", contents.password)
+        writer.add("certificate.limited", if: origins != nil)
         for origin in (origins ?? []).sorted() { writer.add("certificate.origin", origin) }
     }
 }
@@ -167,7 +176,7 @@ extension TrustRequirement {
         case .none: break
         case .certificate(let pins): for pin in pins.map(\.pem.hexDigits).sorted() { writer.add("trust.certificate", pin) }
         case .publicKey(let pins): for pin in pins.map(\.der.hexDigits).sorted() { writer.add("trust.publicKey", pin) }
-        case .evaluator(let evaluator): writer.add("trust.evaluator", evaluator.token)
+        case .evaluator(let evaluator): writer.add("trust.evaluator", evaluator.partitionText)
         case .refuse(let reason), .unusable(let reason): writer.add("trust.refuse", reason)
         }
     }

@@ -77,6 +77,9 @@ package final class TrustEvaluator: Sendable, Hashable {
         self.evaluate = evaluate
     }
 
+    /// What the partition of its requests has of it.
+    var partitionText: String { "\(token) \(version)" }
+
     /// A text for a scope: random, as the address of an object may become that of another one.
     package static func makeToken() -> String { PartitionWriter.makeToken() }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCache
 import CurlewCaching
+import CurlewCookies
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTestSupport
@@ -44,7 +45,7 @@ import Testing
         Difference("a pin") { $0.tls.publicKeyHashes = [Data([1])] },
         Difference("another pin") { $0.tls.publicKeyHashes = [Data([2])] },
         Difference("authorities") { $0.tls.certificateAuthorities = Data([1]) },
-        Difference("a file of authorities") { $0.tls.certificateAuthorityFile = "/a" },
+        Difference("a file of authorities") { $0.tls.certificateAuthorityFile = #filePath },
         Difference("a client") { $0.tls.clientCertificate = certificate("a") },
         Difference("another client") { $0.tls.clientCertificate = certificate("b") },
         Difference("no verification, by a proxy") {
@@ -239,6 +240,54 @@ import Testing
         let expected = SHA256.digest(of: Data("9:0:addresses".utf8)).hexDigits
         #expect(partition(Self.differences[1]) == expected)
         #expect(!partition(plain, ["X-Api-Key": "secret"]).contains("secret"))
+    }
+
+    @Test func `A file counts by its contents, and one that can't be read is equal to no other`() throws {
+        let directory = try TemporaryDirectory()
+        func partition(_ files: [String], _ change: @escaping @Sendable (inout TLSOptions, String) -> Void) throws -> [String] {
+            try files.enumerated().map { index, contents in
+                // The second one is at the path of the first.
+                let file = try directory.write(Data(contents.utf8), to: "\(index / 2)").path
+                return self.partition(Difference("file") { change(&$0.tls, file) })
+            }
+        }
+        let changes: [@Sendable (inout TLSOptions, String) -> Void] = [
+            { $0.certificateAuthorityFile = $1 }, { $0.clientCertificate = .pem(file: $1, keyFile: #filePath) },
+            { $0.clientCertificate = .pem(file: #filePath, keyFile: $1) },
+        ]
+        for change in changes {
+            let partitions = try partition(["a", "b", "a"], change)
+            #expect(partitions[0] == partitions[2])
+            #expect(partitions[0] != partitions[1])
+        }
+        let absent = Difference("absent") { $0.tls.certificateAuthorityFile = directory.file("none").path }
+        #expect(self.partition(absent) != self.partition(absent))
+    }
+
+    @Test func `A client certificate for no origin is not one for the request's own`() {
+        let certificates = [nil, [], ["https://mock"]].map { (origins: [String]?) in
+            Difference("client") {
+                $0.tls.clientCertificate = Self.certificate("a")
+                $0.tls.clientCertificate?.origins = origins
+            }
+        }
+        #expect(Set(certificates.map { partition($0) }).count == 3)
+    }
+
+    @Test func `Sessions with one store of cookies share, others don't`() async throws {
+        let cache = ResponseCache.memory()
+        let mock = counting()
+        let (one, other) = (CookieStore(), CookieStore())
+        let managers = [one, one, other].map { store in
+            SessionManager(mock: mock) {
+                $0.cache = cache
+                $0.cookies = store
+            }
+        }
+        for store in [one, other] { try store.set(Cookie(name: "a", value: "1", domain: "mock")) }
+        var values: [String?] = []
+        for manager in managers { values.append(await load(manager)) }
+        #expect(values == ["1", "1", "2"])
     }
 
     @Test func `A proxy counts where it may answer itself`() {

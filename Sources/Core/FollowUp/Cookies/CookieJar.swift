@@ -23,11 +23,12 @@ final class CookieJar: Sendable {
     private let backing: any CookieBacking
     private let acceptPolicy: HTTPCookie.AcceptPolicy
     private let sendsCookies: Bool
-    /// What tells the jar from those of other sessions, also of other processes.
-    private let token = TransferRequest.JarCookies.makeToken()
+    /// What tells the cookies from those of other stores, also of other processes.
+    private let token: String
 
     init(_ backing: any CookieBacking, acceptPolicy: HTTPCookie.AcceptPolicy, sendsCookies: Bool) {
         self.backing = backing
+        token = (backing as? CookieStore)?.identity ?? TransferRequest.JarCookies.makeToken()
         self.acceptPolicy = acceptPolicy
         self.sendsCookies = sendsCookies
     }
