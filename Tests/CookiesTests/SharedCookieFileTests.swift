@@ -45,8 +45,9 @@ import Testing
         #expect(throws: CocoaError.self) {
             try cookies.set(Cookie(name: "a", value: "1", domain: "example.org", expirationDate: .distantFuture))
         }
-        #expect(try Data(contentsOf: target).isEmpty)
         var status = stat()
+        // Foundation leaks when it reads an empty file.
+        #expect(stat(target.path, &status) == 0 && status.st_size == 0)
         #expect(lstat(file.path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
     }
 

@@ -92,12 +92,10 @@ extension EasyHandle {
         try set(CURLOPT_OPENSOCKETDATA, pointer: Unmanaged.passUnretained(member).toOpaque())
         try set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(member.loop).toOpaque())
         let tls = options.options.tls
-        if tls.trust?.needsCertificates == true {
-            // A resumed TLS session carries no certificates.
-            try set(CURLOPT_SSL_SESSIONID_CACHE, false)
-        } else if let share = member.loop.share {
-            try set(CURLOPT_SHARE, pointer: share)
-        }
+        // Always: a handle that once had no share keeps sessions of its own, which libcurl loses when it gets one.
+        if let share = member.loop.share { try set(CURLOPT_SHARE, pointer: share) }
+        // A resumed TLS session carries no certificates.
+        if tls.trust?.needsCertificates == true { try set(CURLOPT_SSL_SESSIONID_CACHE, false) }
         if let interface = options.options.interface { try setInterface(interface, isAddress: options.options.isBoundToAddress) }
         let reach = options.options.reachBox?.value
         if let reach { try setReach(reach, member.route) }
