@@ -263,6 +263,9 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
         set { state.withLock { $0.requestOptions = newValue } }
     }
 
+    /// Called when an attempt has been built, before it is sent with these options.
+    func attemptIsBuilt(_ options: RequestOptions?) {}
+
     // MARK: Control
 
     /// Notifies the accessories and has the agent send the request. Has no effect on a running request.

@@ -12,6 +12,7 @@ extension RequestAgent {
         run.noteBuilding()
         do {
             let built = try build(run)
+            run.request.attemptIsBuilt(run.options)
             guard run.isRunning else { return }
             send(built, run)
         } catch {

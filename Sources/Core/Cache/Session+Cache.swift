@@ -29,21 +29,29 @@ extension SessionManager {
     /// options, and the cookies that are added. `nil` if an interceptor may add more, which is known only when a request is sent.
     package func senderIdentity(of request: URLRequest, _ options: RequestOptions?) -> String? {
         guard interceptor == nil, options?.interceptor == nil, let url = request.url?.absoluteString else { return nil }
-        let headers = HTTPHeaders(request.allHTTPHeaderFields ?? [:])
-        var transfer = TransferRequest(url: url, method: .get, headers: headers, body: nil, prepared: session.options)
-        options?.apply(to: &transfer.options)
-        let sent = session.outgoing(transfer)
+        let sent = sent(url, HTTPHeaders(request.allHTTPHeaderFields ?? [:]), options) { transfer in
+            transfer.handlesCookies = request.httpShouldHandleCookies
+            transfer.mainDocumentURL = request.mainDocumentURL?.absoluteString
+        }
         return "\(session.token) \(sent.partition) \(sent.headers["Cookie"] ?? "")"
     }
 
     /// What the session's configuration adds to the key of a response that is stored for longer than the session: its partition, and its
     /// `Authorization`; empty for most sessions. Cookies don't count.
-    package func partitionParts(for url: String) -> [String] {
-        var transfer = TransferRequest(
-            url: url, method: .get, headers: session.configuration.headers, body: nil, prepared: session.options)
-        transfer.handlesCookies = false
-        let sent = session.outgoing(transfer)
+    package func partitionParts(for url: String, _ options: RequestOptions?) -> [String] {
+        let sent = sent(url, session.configuration.headers, options) { $0.handlesCookies = false }
         let parts = (sent.partition, sent.headers["Authorization"])
         return (parts.0.isEmpty ? [] : ["Partition", parts.0]) + (parts.1.map { ["Authorization", CacheKey($0).digest] } ?? [])
+    }
+
+    /// The request that would be sent first.
+    private func sent(
+        _ url: String, _ headers: HTTPHeaders, _ options: RequestOptions?, _ change: (inout TransferRequest) -> Void
+    ) -> TransferRequest {
+        var transfer = TransferRequest(
+            url: session.hsts?.upgraded(url) ?? url, method: .get, headers: headers, body: nil, prepared: session.options)
+        change(&transfer)
+        options?.apply(to: &transfer.options)
+        return session.outgoing(transfer)
     }
 }

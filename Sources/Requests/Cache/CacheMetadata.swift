@@ -24,9 +24,9 @@ struct CacheMetadata: Codable, Equatable {
         self = metadata
     }
 
-    init(version: Int64, sensitiveData: Any?, stringEncoding: String.Encoding, creationDate: Date, appVersion: String?) {
+    init(version: Int64, sensitiveDataDigest: String?, stringEncoding: String.Encoding, creationDate: Date, appVersion: String?) {
         self.version = version
-        sensitiveDataDigest = Self.digest(of: sensitiveData)
+        self.sensitiveDataDigest = sensitiveDataDigest
         self.stringEncoding = stringEncoding.rawValue
         self.creationDate = creationDate
         self.appVersion = appVersion

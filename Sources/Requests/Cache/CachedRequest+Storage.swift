@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCaching
+import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
@@ -15,11 +16,14 @@ extension CachedRequest {
         return agent.configuration.cacheDirPathFilters.reduce(path) { $1.filterCacheDirPath($0, with: self) }
     }
 
-    /// The key of the cached response.
-    var cacheKey: CacheKey {
+    /// The key of the cached response, for a start by the caller.
+    var cacheKey: CacheKey { key(requestOptions?.filled(from: GroupOptions.current) ?? GroupOptions.current) }
+
+    /// The key of the cached response to a start with options.
+    func key(_ options: RequestOptions?) -> CacheKey {
         if let custom = buildCustomUrlRequest() {
             let parts = ["Custom", custom.httpMethod ?? "GET", custom.url?.absoluteString ?? "", (custom.httpBody ?? Data()).hexDigits]
-            let sender = agent.currentManager().partitionParts(for: custom.url?.absoluteString ?? "")
+            let sender = agent.currentManager().partitionParts(for: custom.url?.absoluteString ?? "", options)
             return CacheKey(parts + credentials(in: custom.allHTTPHeaderFields ?? [:]) + sender)
         }
         let argument = cacheFileNameFilter(forRequestArgument: requestArgument())
@@ -27,9 +31,10 @@ extension CachedRequest {
             "Method", requestMethodString, "Host", agent.baseUrl(of: self), "Url", requestUrl(), "Argument", CanonicalText.of(argument),
         ]
         let fields = credentials(in: requestHeaderFieldValueDictionary() ?? [:], requestAuthorizationHeaderFieldArray())
-        // A URL that can't be built is not requested either.
-        let url = (try? agent.buildRequestUrl(self))?.absoluteString ?? ""
-        return CacheKey(parts + fields + agent.currentManager().partitionParts(for: url))
+        // Scheme and host suffice.
+        let (own, base) = (requestUrl(), agent.baseUrl(of: self))
+        let url = base.isEmpty || HTTPOrigin(url: own) != nil ? own : base
+        return CacheKey(parts + fields + agent.currentManager().partitionParts(for: url, options))
     }
 }
 
@@ -125,14 +130,15 @@ extension CachedRequest {
         makeWrite(of: data)?()
     }
 
-    /// Returns a closure that stores bytes with the request's current key and metadata; `nil` if they are not to be cached.
+    /// Returns a closure that stores bytes with the key with which the request was sent, or else its current one; `nil` if they are not to be cached.
     func makeWrite(of data: Data) -> (@Sendable () -> Void)? {
         guard cacheTimeInSeconds() > 0, resumableDownloadPath == nil else { return nil }
         let configuration = agent.configuration
+        let sent = cache.withLock { $0.sent }
         let metadata = CacheMetadata(
-            version: cacheVersion(), sensitiveData: cacheSensitiveData(), stringEncoding: state.withLock { $0.result.encoding },
-            creationDate: Date(), appVersion: configuration.appVersion)
-        let (storage, key) = (cacheStorage(), cacheKey)
+            version: cacheVersion(), sensitiveDataDigest: sent.map(\.digest) ?? CacheMetadata.digest(of: cacheSensitiveData()),
+            stringEncoding: state.withLock { $0.result.encoding }, creationDate: Date(), appVersion: configuration.appVersion)
+        let (storage, key) = (cacheStorage(), sent?.key ?? cacheKey)
         return {
             do {
                 try storage.store(CacheEntry(metadata: try metadata.data(), body: data), for: key)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCaching
+import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
@@ -10,8 +11,10 @@ import CurlewHTTP
 ///
 /// Responses are identified by method, base URL (the CDN URL where that is used), URL and argument, regardless of the order of the
 /// argument's members, and by whom they were sent, as far as that is known before: fields with credentials, `Host`, and of the agent's
-/// session the fields with secrets, trust, client certificate, addresses and routing. Other fields, cookies and what a ``UrlFilter`` adds are
-/// not part of the key: if a response depends on the user by those, override ``cacheSensitiveData()``.
+/// session and the options the fields with secrets, trust of the request's host, client certificate, addresses and routing. Other fields,
+/// cookies, and what an interceptor, ``filterUrlRequest(_:)`` or a ``UrlFilter`` adds are not part of the key: if a response depends on the
+/// user by those, override ``cacheSensitiveData()``. What a closure evaluates or resolves is a response of this session only, so that it is
+/// not found after the program's next start.
 open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state is behind a lock
     /// How a start uses the cache.
     public enum CacheUse: Sendable, Hashable, CaseIterable {
@@ -30,6 +33,8 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state i
         var use = CacheUse.whenValid
         /// The cached response, which the getters return in place of the network's.
         var result: RequestResult?
+        /// As whom the request was sent: the user may be another one when the response arrives.
+        var sent: (key: CacheKey, digest: String?)?
     }
 
     let cache = Lock(CacheState())
@@ -118,6 +123,12 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state i
     private func sendWithoutCache(_ start: Int) {
         show(nil, for: start)
         send(start)
+    }
+
+    override func attemptIsBuilt(_ options: RequestOptions?) {
+        guard cacheTimeInSeconds() > 0, resumableDownloadPath == nil else { return }
+        let sent = (key(options), CacheMetadata.digest(of: cacheSensitiveData()))
+        cache.withLock { $0.sent = sent }
     }
 
     /// Delivers the cached response, immediately followed by the network request. Both are one run, so that a stop in between finds the

@@ -60,6 +60,65 @@ import Testing
         #expect(keys() == keys())
     }
 
+    @Test func `a request's own options count`() {
+        let (plain, guarded) = (CachedSample(stage), CachedSample(stage))
+        guarded.requestOptions = RequestOptions(addresses: .publicOnly)
+        #expect(plain.cacheKey != guarded.cacheKey)
+        guarded.requestOptions = RequestOptions(deadline: .seconds(60))
+        #expect(plain.cacheKey == guarded.cacheKey)
+    }
+
+    /// A request of a user, who may change when the response arrives.
+    fileprivate final class Owned: CachedRequest, @unchecked Sendable {  // immutable
+        enum Way: CaseIterable {
+            case session, field, data
+        }
+
+        private let stage: CacheStage
+        private let way: Way
+        private let user: Lock<String>
+        private let isLeft: Bool
+
+        init(_ stage: CacheStage, _ way: Way, _ user: Lock<String>, isLeft: Bool = false) {
+            (self.stage, self.way, self.user, self.isLeft) = (stage, way, user, isLeft)
+            super.init()
+            agent = stage.stage.agent
+        }
+
+        func setUser(_ name: String) {
+            user.withLock { $0 = name }
+            guard way == .session else { return }
+            var session = RequestsConfiguration.defaultSessionConfiguration
+            session.headers.update(name: "Authorization", value: name)
+            stage.stage.configuration.sessionConfiguration = session
+        }
+
+        override func requestUrl() -> String { "count" }
+        override func requestHeaderFieldValueDictionary() -> [String: String]? {
+            way == .field ? ["X-Api-Key": user.withLock { $0 }] : nil
+        }
+        override func acceptableContentTypes() -> [String]? { nil }
+        override func filterResponse() throws { if isLeft { setUser("b") } }
+        override func cacheTimeInSeconds() -> Int { 60 }
+        override func cacheSensitiveData() -> Any? { way == .data ? user.withLock { $0 } : nil }
+        override func writeCacheAsynchronously() -> Bool { false }
+        override func cacheStorage() -> any CacheStorage { stage.storage }
+    }
+
+    @Test(arguments: Owned.Way.allCases) fileprivate func `a response is stored for the user as whom it was asked for`(
+        _ way: Owned.Way
+    ) async throws {
+        let user = Lock("")
+        let request = Owned(stage, way, user, isLeft: true)
+        request.setUser("a")
+        try await request.response()
+        #expect(user.withLock { $0 } == "b")
+        let other = Owned(stage, way, user)
+        #expect(!other.isResponseCached)
+        other.setUser("a")
+        #expect(other.isResponseCached)
+    }
+
     @Test func `the order of an argument's members is irrelevant`() {
         let pairs = (0..<50).map { ("key\($0)", $0 as Any) }
         let keys = [pairs, pairs.reversed()].map { pairs in

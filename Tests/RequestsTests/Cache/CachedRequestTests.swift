@@ -245,7 +245,7 @@ import Testing
 
     private func store(_ request: CachedSample, _ body: String = "{}", change: (inout CacheMetadata) -> Void = { _ in }) throws {
         var metadata = CacheMetadata(
-            version: 0, sensitiveData: nil, stringEncoding: .utf8, creationDate: Date(), appVersion: nil)
+            version: 0, sensitiveDataDigest: nil, stringEncoding: .utf8, creationDate: Date(), appVersion: nil)
         change(&metadata)
         try stage.storage.store(CacheEntry(metadata: try metadata.data(), body: Data(body.utf8)), for: request.cacheKey)
     }
