@@ -82,7 +82,7 @@ struct CacheFiles: Sendable {
         for name in try names(in: entries) {
             if let entry = EntryName(name) {
                 guard let status = status(of: entries + "/" + name) else { continue }
-                files.append(File(name: entry, size: Int64(status.st_size), used: status.modified.nanoseconds))
+                files.append(File(name: entry, size: Int64(status.st_size), used: status.modificationTime.nanoseconds))
             } else if name.hasBytePrefix(Self.oldTemporaryPrefix) {
                 removeAbandoned(entries + "/" + name)
             }

@@ -90,7 +90,7 @@ final class CacheIndex {
         state?.change = .placing(name, inode: UInt64(placed.st_ino), growth: growth, isNew: old == nil)
         writeState()
         // The file that is replaced has a record.
-        if old == nil { enqueue(.init(name: name, used: placed.modified.nanoseconds)) }
+        if old == nil { enqueue(.init(name: name, used: placed.modificationTime.nanoseconds)) }
         if rename(temporaryPath, path) == 0 { return true }
         let code = errno
         if [EISDIR, ENOTEMPTY, EEXIST].contains(code) {
@@ -202,7 +202,7 @@ final class CacheIndex {
                         break
                     }
                     guard let record, let status = files.status(of: files.path(of: record.name)) else { continue }
-                    let used = status.modified.nanoseconds
+                    let used = status.modificationTime.nanoseconds
                     if record.name != name, used == record.used, removeFile(record.name, status) {
                         countEviction()
                     } else {

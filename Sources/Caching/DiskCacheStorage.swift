@@ -166,7 +166,7 @@ public final class DiskCacheStorage: CacheStorage {
             guard try hash() == expected else { return false }
         }
         let time = now()
-        let isUsedNow = (0..<1_000_000_000).contains(time.nanoseconds &- opened.status.modified.nanoseconds)
+        let isUsedNow = (0..<1_000_000_000).contains(time.nanoseconds &- opened.status.modificationTime.nanoseconds)
         if isKnown, isUsedNow { return true }
         // A change by another program before the time of use is set would not be seen after that.
         let isUnchanged = opened.file.status.map { VerifiedFiles.isSame($0, opened.status) } ?? false

@@ -50,13 +50,4 @@ extension stat {
         st_ctim
         #endif
     }
-
-    /// The time of the last modification.
-    var modified: timespec {
-        #if canImport(Darwin)
-        st_mtimespec
-        #else
-        st_mtim
-        #endif
-    }
 }

@@ -33,17 +33,6 @@ func uptimeOfDispatch() -> Nanoseconds {
     #endif
 }
 
-extension stat {
-    /// The time of the last change of the file's contents: seconds and nanoseconds.
-    var modificationTime: [Int] {
-        #if canImport(Darwin)
-        [Int(st_mtimespec.tv_sec), Int(st_mtimespec.tv_nsec)]
-        #else
-        [Int(st_mtim.tv_sec), Int(st_mtim.tv_nsec)]
-        #endif
-    }
-}
-
 #if os(Linux)
 /// Opens a new unnamed file in a directory for reading and writing (open(2), `O_TMPFILE`); `nil` if the file system does not support that,
 /// or the file could not be linked later.

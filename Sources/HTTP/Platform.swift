@@ -26,3 +26,14 @@ package var systemName: String {
     "Unknown"
     #endif
 }
+
+extension stat {
+    /// The time of the last change of the file's contents.
+    package var modificationTime: timespec {
+        #if canImport(Darwin)
+        st_mtimespec
+        #else
+        st_mtim
+        #endif
+    }
+}

@@ -54,7 +54,7 @@ import Testing
         let status = try #require(file.status)
         try file.write(Data([body[50_000] ^ 1]), at: Int64(status.st_size) - 50_000)
         // Another program may set the time of modification back, but not that of change.
-        if keepsTime { file.setUsed(at: status.modified) }
+        if keepsTime { file.setUsed(at: status.modificationTime) }
         #expect(try read(way, of: storage) == nil)
         #expect(!FileManager.default.fileExists(atPath: path))
         #expect(try storage.size == 0)

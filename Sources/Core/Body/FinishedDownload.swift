@@ -120,7 +120,8 @@ extension FinishedDownload {
     private static func identity(of descriptor: Int32) -> (length: Int64, modified: [Int])? {
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-        return (Int64(status.st_size), status.modificationTime)
+        let time = status.modificationTime
+        return (Int64(status.st_size), [Int(time.tv_sec), Int(time.tv_nsec)])
     }
 
     private static func digest(_ url: String) -> String {

@@ -26,16 +26,49 @@ struct PartitionWriter {
     /// process.
     var text: String { bytes.isEmpty ? "" : SHA256.digest(of: bytes).hexDigits }
 
-    /// Adds what a file contains, because its path leads to another one on another machine, or after it was replaced. One that can't be read
-    /// is equal to no other.
+    /// Adds what a file contains, because its path leads to another one on another machine. One that can't be read is equal to no other.
     mutating func add(_ name: String, contentsOf file: String?) {
         guard let file else { return }
-        let contents = try? Data(contentsOf: URL(fileURLWithPath: file))
-        add(name, contents.map { SHA256.digest(of: $0).hexDigits } ?? Self.makeToken())
+        add(name, FileDigests.shared.digest(of: file) ?? Self.makeToken())
     }
 
     /// What identifies a closure: random, so that no other one, and none of another process, has it.
     static func makeToken() -> String { "\(UInt64.random(in: 0...UInt64.max)).\(UInt64.random(in: 0...UInt64.max))" }
+}
+
+/// Digests of files, which are read again only when they have changed: options are prepared for each request to a host with a policy.
+private final class FileDigests: Sendable {
+    static let shared = FileDigests()
+
+    private struct Version: Hashable {
+        let (device, inode, size): (UInt64, UInt64, Int64)
+        let (seconds, nanoseconds): (Int, Int)
+
+        init?(_ path: String) {
+            var status = stat()
+            // Opening anything else might wait.
+            guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+            (device, inode, size) = (UInt64(truncatingIfNeeded: status.st_dev), UInt64(status.st_ino), Int64(status.st_size))
+            (seconds, nanoseconds) = (status.modificationTime.tv_sec, status.modificationTime.tv_nsec)
+        }
+    }
+
+    /// Files beyond that are forgotten: few sessions have any.
+    private static let limit = 256
+    private let known = Lock([String: (version: Version, digest: String)]())
+
+    /// The SHA-256 digest of a regular file's contents; `nil` if it can't be read.
+    func digest(of path: String) -> String? {
+        guard let version = Version(path) else { return nil }
+        if let file = known.withLock({ $0[path] }), file.version == version { return file.digest }
+        guard let contents = try? Data(contentsOf: URL(fileURLWithPath: path)) else { return nil }
+        let digest = SHA256.digest(of: contents).hexDigits
+        known.withLock { known in
+            if known.count >= Self.limit { known = [:] }
+            known[path] = (version, digest)
+        }
+        return digest
+    }
 }
 
 extension PreparedOptions {
