@@ -8,13 +8,13 @@ import CurlewHTTP
 package final class MissCoalescer: Sendable {
     /// What makes requests equal: the URL, and all header fields in any order.
     package struct Key: Sendable, Hashable {
-        private let url: String
+        private let url: [UInt8]
         private let partition: String
         private let fields: [[UInt8]]
 
         /// Creates the key of a request.
         package init(url: String, headers: HTTPHeaders, partition: String = "") {
-            self.url = url
+            self.url = Array(url.utf8)
             self.partition = partition
             fields = headers.map { "\($0.name.lowercased()):\($0.value)" }.sorted().map { Array($0.utf8) }
         }

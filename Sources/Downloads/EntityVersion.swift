@@ -62,7 +62,7 @@ struct EntityVersion: Codable, Equatable, Sendable {
             // Also if the tag has become a weak one.
             if isOwn, head.value(for: "ETag") != nil { return .different }
         }
-        // A mirror has tags of its own: another one than it was asked for is another version, whatever else is the same.
+        // A mirror has tags of its own: another one than it was asked for is another version, also on the same date; a digest decides first.
         if let condition, condition.hasBytePrefix("\""), !hasDigest, let known = head.value(for: "ETag"), known != condition {
             return .different
         }

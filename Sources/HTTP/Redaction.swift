@@ -231,7 +231,7 @@ extension String {
                 count == 2 || result[count - 3] == UInt8(ascii: ":")
             else { continue }
             // Programs skip further slashes, but in the URL of a file.
-            while index < bytes.count, bytes[index] == slash, !result.dropLast(3).suffix(4).elementsEqual("file".utf8) {
+            while index < bytes.count, bytes[index] == slash, !Self.isFileScheme(result.dropLast(3).suffix(5)) {
                 result.append(slash)
                 index += 1
             }
@@ -239,6 +239,15 @@ extension String {
             if let end = authority.lastIndex(of: at) { index = end + 1 }
         }
         return String(decoding: result, as: UTF8.self)
+    }
+
+    /// Whether the last five bytes before a colon are those of the scheme of files, and not of another one that ends so.
+    private static func isFileScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
+        guard bytes.suffix(4).elementsEqual("file".utf8), bytes.count == 5, let before = bytes.first else {
+            return bytes.elementsEqual("file".utf8)
+        }
+        let isLetter = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(before | 0x20)
+        return !isLetter && !"0123456789+-.".utf8.contains(before)
     }
 
     /// The text redacted as by ``Redaction/url(_:)`` with all current marks, and with control characters escaped.

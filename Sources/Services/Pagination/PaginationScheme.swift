@@ -10,7 +10,7 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
     let first: PageLocation
     let next: @Sendable (ServicePage<Value>) throws -> PageLocation?
 
-    /// Whether a page may lead to another origin (scheme, host or port) than from `http` to `https` at the usual ports of one host; `false`, the default, ends the sequence with
+    /// Whether a page may lead to another origin (scheme, host or port), which `https` at the usual port is not for `http` at its; `false`, the default, ends the sequence with
     /// ``ServiceError/invalidResponse``, because the server would choose who receives the request's header fields, credentials included.
     public var followsOtherOrigins = false
 

@@ -26,7 +26,7 @@ struct BodyDecoder {
     private var decodedBytes: Int64 = 0
     /// The number of bytes of an interrupted piece that were decoded before.
     private var usedBytes = 0
-    /// The number of bytes that were decoded since the last byte of the body.
+    /// The number of bytes received that were decoded since the last byte of the body.
     private var silentBytes = 0
 
     /// Creates a decoder for the codings in the head; `nil` if there is nothing to decode.
