@@ -130,7 +130,8 @@ extension CachedRequest {
         makeWrite(of: data)?()
     }
 
-    /// Returns a closure that stores bytes with the key with which the request was sent, or else its current one; `nil` if they are not to be cached.
+    /// Returns a closure that stores bytes with the key with which the request was sent, or else its current one; `nil` if they are not to be
+    /// cached.
     func makeWrite(of data: Data) -> (@Sendable () -> Void)? {
         guard cacheTimeInSeconds() > 0, resumableDownloadPath == nil else { return nil }
         let configuration = agent.configuration

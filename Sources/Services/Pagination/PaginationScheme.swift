@@ -10,8 +10,9 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
     let first: PageLocation
     let next: @Sendable (ServicePage<Value>) throws -> PageLocation?
 
-    /// Whether a page may lead to another origin (scheme, host or port), which `https` at the usual port is not for `http` at its; `false`, the default, ends the sequence with
-    /// ``ServiceError/invalidResponse``, because the server would choose who receives the request's header fields, credentials included.
+    /// Whether a page may lead to another origin (scheme, host or port). `false`, the default, ends the sequence with
+    /// ``ServiceError/invalidResponse``, because the server would choose who receives the request's header fields, credentials included; from
+    /// `http` to `https` of the same host, both at their usual ports, a page may always lead.
     public var followsOtherOrigins = false
 
     /// Makes a scheme.
