@@ -56,7 +56,7 @@ private struct PartitionInput {
                 options.dohURL = text
                 parts["doh"] = Array(text.utf8)
             case 8:
-                options.tls.certificateAuthorityFile = text
+                options.tls.certificateAuthorities = Data(text.utf8)
                 parts["authorities"] = Array(text.utf8)
             case 9:
                 headers["Host"] = text
