@@ -33,7 +33,7 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state i
         var use = CacheUse.whenValid
         /// The cached response, which the getters return in place of the network's.
         var result: RequestResult?
-        /// As whom the request was sent: the user may be another one when the response arrives.
+        /// The key and the digest of the sensitive data when the request was sent; the user may have changed when the response arrives.
         var sent: (key: CacheKey, digest: String?)?
     }
 

@@ -36,7 +36,8 @@ struct PartitionWriter {
     static func makeToken() -> String { "\(UInt64.random(in: 0...UInt64.max)).\(UInt64.random(in: 0...UInt64.max))" }
 }
 
-/// Digests of files, which are read again only when they have changed: options are prepared for each request to a host with a policy.
+/// SHA-256 digests of files by path. A file is read again only after a change, because options are prepared for each request to a host with
+/// a trust policy.
 private final class FileDigests: Sendable {
     static let shared = FileDigests()
 
@@ -46,14 +47,14 @@ private final class FileDigests: Sendable {
 
         init?(_ path: String) {
             var status = stat()
-            // Opening anything else might wait.
+            // Opening a FIFO or a device may block.
             guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
             (device, inode, size) = (UInt64(truncatingIfNeeded: status.st_dev), UInt64(status.st_ino), Int64(status.st_size))
             (seconds, nanoseconds) = (status.modificationTime.tv_sec, status.modificationTime.tv_nsec)
         }
     }
 
-    /// Files beyond that are forgotten: few sessions have any.
+    /// The most files remembered; beyond it all are forgotten.
     private static let limit = 256
     private let known = Lock([String: (version: Version, digest: String)]())
 

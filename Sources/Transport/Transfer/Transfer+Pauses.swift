@@ -12,7 +12,7 @@ extension Transfer {
         var isHeld = false
         /// libcurl was told to pause receiving.
         var receivingStopped = false
-        /// Receiving is stopped only until decoding goes on in the next turn, which is no pause: time limits count.
+        /// Receiving is stopped until decoding resumes in the next turn. Not a pause: time limits apply.
         var decodesLater = false
         /// libcurl was told to pause sending.
         var sendingStopped = false
