@@ -15,8 +15,19 @@ let package = Package(
     name: "curlew-tool",
     platforms: [.macOS(.v13)],
     products: [.executable(name: "curlew", targets: ["CurlewTool"])],
+    traits: [
+        .trait(name: "Brotli", description: "Decodes bodies in brotli (br), with the system's libbrotlidec."),
+        .trait(name: "Zstd", description: "Decodes bodies in zstd, with the system's libzstd."),
+        // A pasted command of a browser asks for both.
+        .default(enabledTraits: ["Brotli", "Zstd"]),
+    ],
     dependencies: [
-        .package(name: "curlew", path: ".."),
+        // A link to the folder above: a package is known by the last part of its path, and a folder "tool" would have that of this one.
+        .package(
+            path: "curlew",
+            traits: [
+                .trait(name: "Brotli", condition: .when(traits: ["Brotli"])), .trait(name: "Zstd", condition: .when(traits: ["Zstd"])),
+            ]),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     ],
     targets: [

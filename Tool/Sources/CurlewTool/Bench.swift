@@ -5,15 +5,22 @@ import Curlew
 /// `curlew bench URL`
 struct BenchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "bench", abstract: "Sends a request many times, and prints how long the responses took.", helpNames: .long)
+        commandName: "bench", abstract: "Sends a request many times, and prints how long the responses took.",
+        discussion: """
+            A request that was sent again, because a reused connection was closed before a response, is one request, and is reported.
+            The exit status is that of the most frequent failure, as in the help of curlew; a response is none, whichever its status.
+            """, helpNames: .long)
 
     @OptionGroup var options: SendOptions
-    @Option(name: [.customShort("n"), .customLong("requests")], help: "how many requests to send; 200 by default") var count = 200
+    @Option(name: [.customShort("n"), .customLong("requests")], help: "how many requests to send; 200 by default") var count: Int?
+    @Option(name: .long, help: "how long to begin requests, in seconds, in place of --requests; those in flight are awaited")
+    var duration: Seconds?
     @Option(name: [.customShort("c"), .long], help: "how many at a time; 50 by default") var concurrency = 50
     @Option(name: .long, help: "how many requests to begin a second; without it each begins when another has ended") var rate: Double?
 
     func run(environment: [String: String]) async throws(UsageError) -> Outcome {
-        guard (1...100_000_000).contains(count) else { throw UsageError("--requests needs a number from 1 to 100000000") }
+        if count != nil, duration != nil { throw UsageError("--requests and --duration can't be combined") }
+        guard (1...100_000_000).contains(count ?? 1) else { throw UsageError("--requests needs a number from 1 to 100000000") }
         guard (1...10_000).contains(concurrency) else { throw UsageError("--concurrency needs a number from 1 to 10000") }
         if let rate, !(rate > 0 && rate <= 1e6) { throw UsageError("--rate needs a number above 0, up to 1000000") }
         let arguments = try Arguments(options)
@@ -31,8 +38,8 @@ struct BenchCommand: ParsableCommand {
         do { configuration = try TransferSetup.configuration(arguments) } catch { throw UsageError("\(error)") }
         configuration.maximumConnectionsPerHost = concurrency
         let run = BenchRun(
-            count: count, concurrency: concurrency, rate: rate, plan: plan, body: body,
-            manager: SessionManager(configuration: configuration))
+            count: duration == nil ? count ?? 200 : nil, duration: duration?.duration, concurrency: concurrency, rate: rate, plan: plan,
+            body: body, manager: SessionManager(configuration: configuration))
         return await Tool.stoppable(timeout: options.deadline?.duration) { await run.run() }
     }
 
@@ -42,7 +49,7 @@ struct BenchCommand: ParsableCommand {
     }
 
     /// The options of a request that a benchmark does not have, which its help leaves out.
-    private static let refused: [(name: String, isGiven: @Sendable (SendOptions) -> Bool)] = [
+    static let refused: [(name: String, isGiven: @Sendable (SendOptions) -> Bool)] = [
         ("--multipart", \.multipart), ("--verbose", \.verbose), ("--headers", \.headers), ("--body-only", \.bodyOnly), ("--meta", \.meta),
         ("--print", { $0.print != nil }), ("--pretty", { $0.pretty != nil }), ("--show-secrets", \.showSecrets), ("--offline", \.offline),
         ("--curl", \.printsCurl), ("--download", { $0.download != nil }), ("--continue", \.resumesDownload), ("--force", \.replacesFile),
@@ -77,7 +84,9 @@ struct BenchCommand: ParsableCommand {
 
 /// The sending of `bench`.
 struct BenchRun: Sendable {
-    let count: Int
+    /// `nil` for as many as begin within the duration.
+    let count: Int?
+    let duration: Duration?
     let concurrency: Int
     let rate: Double?
     let plan: RequestPlan
@@ -89,28 +98,34 @@ struct BenchRun: Sendable {
         /// and these count too (coordinated omission).
         var latency: Duration
         var status: Int?
-        var error: String?
-        var bytes: Int64
+        var failure: Outcome?
+        var bytes: Int64 = 0
+        /// How often libcurl has sent the request again.
+        var repetitions = 0
     }
 
     func run() async -> Outcome {
         let start = ContinuousClock.now
+        let end = duration.map { start + $0 }
+        let count = count ?? .max
+        let workers = min(concurrency, count)
         var samples: [Sample] = []
-        samples.reserveCapacity(min(count, 1_000_000))
         await withTaskGroup(of: [Sample].self) { group in
-            for worker in 0..<min(concurrency, count) {
+            for worker in 0..<workers {
                 group.addTask {
                     var own: [Sample] = []
-                    for number in stride(from: worker, to: count, by: min(concurrency, count)) {
+                    for number in stride(from: worker, to: count, by: workers) {
                         if Task.isCancelled { break }
                         var due = ContinuousClock.now
+                        if let end, due >= end { break }
                         if let rate {
                             due = start + .seconds(Double(number) / rate)
+                            if let end, due >= end { break }
                             guard (try? await Task.sleep(until: due, clock: .continuous)) != nil else { break }
                         }
                         let sample = await send(due: due)
                         // A request that the end of the run has cancelled tells nothing of the server.
-                        if sample.error != nil, Task.isCancelled { break }
+                        if sample.failure != nil, Task.isCancelled { break }
                         own.append(sample)
                     }
                     return own
@@ -119,16 +134,23 @@ struct BenchRun: Sendable {
             for await own in group { samples += own }
         }
         let elapsed = ContinuousClock.now - start
+        var unsent = 0
+        if let rate, let duration, !Task.isCancelled { unsent = max(Int(duration / .seconds(1) * rate) - samples.count, 0) }
+        let text = Self.report(samples, unsent: unsent, elapsed: elapsed, width: Output.standard.width ?? 80)
         do {
-            try Output.standard.write(Data(Self.report(samples, elapsed: elapsed, width: Output.standard.width ?? 80).utf8))
+            try Output.standard.write(Data(text.utf8))
         } catch {
             return Outcome(error)
         }
-        let failed = samples.count { $0.error != nil }
-        if failed == samples.count, !samples.isEmpty {
-            return Outcome(status: .connection, message: "all requests failed: \(samples.first?.error ?? "")")
-        }
-        return failed > 0 ? Outcome(status: .transfer, message: "\(failed) of \(samples.count) requests failed") : .success
+        return Self.outcome(samples.compactMap(\.failure), of: samples.count)
+    }
+
+    /// The outcome of a run: that of the most frequent failure, the first of several.
+    static func outcome(_ failures: [Outcome], of count: Int) -> Outcome {
+        let counts = Dictionary(grouping: failures, by: \.status).mapValues(\.count)
+        guard let most = counts.values.max(), let first = failures.first(where: { counts[$0.status] == most }) else { return .success }
+        let message = failures.count == count ? "all requests failed: \(first.message ?? "")" : nil
+        return Outcome(status: first.status, message: message ?? "\(failures.count) of \(count) requests failed")
     }
 
     private func send(due: ContinuousClock.Instant) async -> Sample {
@@ -136,30 +158,33 @@ struct BenchRun: Sendable {
             body.map { manager.upload($0, to: plan.url, method: plan.method, headers: plan.headers) }
             ?? manager.request(plan.url, method: plan.method, headers: plan.headers)
         let response = await request.serializingData().response
-        let latency = ContinuousClock.now - due
+        var sample = Sample(latency: ContinuousClock.now - due, status: response.response?.statusCode)
+        sample.repetitions = response.metrics.transactionMetrics.reduce(0) { $0 + max($1.timesSent - 1, 0) }
         switch response.result {
-        case .success(let data): return Sample(latency: latency, status: response.response?.statusCode, bytes: Int64(data.count))
-        case .failure(let error):
-            // A response without a body has no data, which is no failure.
-            guard let status = response.response?.statusCode, case CurlewError.responseSerializationFailed = error else {
-                return Sample(latency: latency, error: Outcome(error).message ?? "failed", bytes: 0)
-            }
-            return Sample(latency: latency, status: status, bytes: 0)
+        case .success(let data): sample.bytes = Int64(data.count)
+        // A response without a body has no data, which is no failure.
+        case .failure(CurlewError.responseSerializationFailed) where sample.status != nil: break
+        case .failure(let error): sample.failure = Outcome(error)
         }
+        return sample
     }
 
     // MARK: Report
 
-    private static func report(_ samples: [Sample], elapsed: Duration, width: Int) -> String {
+    private static func report(_ samples: [Sample], unsent: Int, elapsed: Duration, width: Int) -> String {
         let seconds = elapsed / .seconds(1)
-        let good = samples.filter { $0.error == nil }
+        let good = samples.filter { $0.failure == nil }
         let latencies = good.map { $0.latency / .milliseconds(1) }.sorted()
         var lines = ["requests    \(samples.count) in \(number(seconds)) s, \(number(Double(samples.count) / max(seconds, 1e-9))) a second"]
         lines.append("received    \(good.reduce(0) { $0 + $1.bytes }) bytes of bodies")
         let statuses = Dictionary(grouping: good, by: { $0.status ?? 0 }).mapValues(\.count).sorted { $0.key < $1.key }
         if !statuses.isEmpty { lines.append("statuses    " + statuses.map { "\($0.key): \($0.value)" }.joined(separator: ", ")) }
-        let errors = Dictionary(grouping: samples.compactMap(\.error), by: \.self).mapValues(\.count).sorted { $0.value > $1.value }
+        let messages = samples.compactMap(\.failure).map { $0.message ?? "failed" }
+        let errors = Dictionary(grouping: messages, by: \.self).mapValues(\.count).sorted { $0.value > $1.value }
         for (error, count) in errors.prefix(5) { lines.append("failed      \(count): \(error)") }
+        let repetitions = samples.reduce(0) { $0 + $1.repetitions }
+        if repetitions > 0 { lines.append("sent again  \(repetitions): a reused connection was closed before a response") }
+        if unsent > 0 { lines.append("not sent    \(unsent): due, but --concurrency was reached") }
         guard !latencies.isEmpty else { return lines.joined(separator: "\n") + "\n" }
         lines.append("")
         for percent in [50.0, 75, 90, 95, 99, 99.9, 100] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// Passwords that are typed or stored.
+/// Passwords that are typed.
 enum Credentials {
     /// Ctrl-C was typed in place of a password.
     struct Interruption: Error {}
@@ -47,29 +47,5 @@ enum Credentials {
             default: bytes.append(byte)
             }
         }
-    }
-
-    /// Finds the name and password of a host in the text of a netrc file.
-    static func netrc(_ text: String, host: String) -> (user: String, password: String)? {
-        var words = text.split(whereSeparator: \.isNewline)
-            .filter { !$0.drop(while: \.isWhitespace).hasBytePrefix("#") }
-            .flatMap { $0.split(whereSeparator: \.isWhitespace).map(String.init) }[...]
-        func normal(_ host: String) -> String { HTTPOrigin(scheme: "https", host: host, port: 443).host }
-        var isMatch = false
-        var user: String?
-        var password: String?
-        while let word = words.popFirst() {
-            switch word {
-            case "machine", "default":
-                if isMatch, let user { return (user, password ?? "") }
-                isMatch = word == "default" || words.popFirst().map(normal) == normal(host)
-                (user, password) = (nil, nil)
-            case "login": user = words.popFirst()
-            case "password": password = words.popFirst()
-            case "account": _ = words.popFirst()
-            default: break
-            }
-        }
-        return isMatch ? user.map { ($0, password ?? "") } : nil
     }
 }

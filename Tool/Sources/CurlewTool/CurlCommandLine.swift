@@ -10,6 +10,8 @@ struct CurlCommand: Equatable {
     var hidesErrors = false
     /// The folder that the file of the response is in, if it may be created.
     var newFolder: String?
+    /// What differs from curl, to be printed.
+    var note: String?
 
     /// Creates the folder; a failure is that of the file in it.
     func createFolder() {
@@ -23,6 +25,7 @@ struct CurlCommandLine {
     private var urls: [String] = []
     private var queries: [String] = []
     private var method: String?
+    private var note: String?
     private var items: [String] = []
     private var cookies: [String] = []
     private var options: [String] = []
@@ -151,7 +154,8 @@ struct CurlCommandLine {
             guard Arguments.method(value) == value.uppercased() else {
                 throw UsageError("curl's option \(name) is supported with methods in uppercase only")
             }
-            method = value
+            method = value.uppercased()
+            if method != value { note = "curl sends the method \(value.quoted) as it is written; \(value.uppercased()) is sent" }
         case .url: urls.append(value)
         case .followLimit: limit = value
         case .protocols:
@@ -188,7 +192,7 @@ struct CurlCommandLine {
             data.append(value)
             return
         }
-        let path = String(value.dropFirst())
+        let path = String(value.dropFirstScalars())
         if isRaw {
             dataFile = path
         } else {
@@ -208,7 +212,7 @@ struct CurlCommandLine {
     private static func encoded(_ value: String) throws(UsageError) -> String {
         guard let place = value.unicodeScalars.firstIndex(where: { $0 == "=" || $0 == "@" }) else { return RequestURL.escaped(value) }
         let rest = String(value.suffix(afterScalarAt: place))
-        let text = value[place] == "@" ? try contents(rest) : rest
+        let text = value.unicodeScalars[place] == "@" ? try contents(rest) : rest
         return (place == value.startIndex ? "" : value[..<place] + "=") + RequestURL.escaped(text)
     }
 
@@ -236,6 +240,7 @@ struct CurlCommandLine {
         let hasBody = hasData && !isQuery || !parts.isEmpty
         let method = method ?? (isHead ? "HEAD" : isUpload ? "PUT" : hasBody ? "POST" : "GET")
         var command = CurlCommand(words: words + [method, target] + items + defaultFields(), parts: parts, hidesErrors: hidesErrors)
+        command.note = note
         if createsFolders, let path = output.first.map({ $0.dropFirst("--download=".count) }),
             let slash = path.unicodeScalars.lastIndex(of: "/")
         {

@@ -9,7 +9,9 @@ enum CurlText {
         // With this curl decodes the response; the field that names codings is ours.
         if arguments.decodes, headers["Accept-Encoding"] != nil { words.append("--compressed") }
         for header in headers {
-            words += ["-H", header.value.isEmpty ? "\(header.name);" : "\(header.name): \(header.value)"]
+            // Without a value, or with spaces only, curl would remove a field in the other form.
+            let isBlank = header.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+            words += ["-H", isBlank ? "\(header.name);" : "\(header.name): \(header.value)"]
         }
         var removed = ["User-Agent", "Accept"].filter { headers[$0] == nil }
         // curl types a body as a form, unless it makes a multipart form itself.
@@ -72,7 +74,8 @@ enum CurlText {
     /// A word of a shell.
     static func quoted(_ word: String) -> String {
         let isPlain =
-            !word.isEmpty
+            // zsh replaces a word after an equals sign by the path of a program.
+            !word.isEmpty && !word.hasBytePrefix("=")
             && word.unicodeScalars.allSatisfy {
                 $0.isASCII && ($0.properties.isAlphabetic || "0123456789-_./:=,@%+".unicodeScalars.contains($0))
             }

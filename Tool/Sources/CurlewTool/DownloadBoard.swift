@@ -46,7 +46,23 @@ final class DownloadBoard: @unchecked Sendable {  // the state is guarded by a l
             ended.bytes += result.received
             let elapsed = ContinuousClock.now - entry.start
             erase()
-            output.note(Self.line(entry.name, result, elapsed: elapsed))
+            // The server may have named it.
+            let name = result.file.lastPathComponent
+            let isNamed = URL(fileURLWithPath: entry.name).lastPathComponent == name
+            output.note(Self.line(isNamed ? entry.name : name, result, elapsed: elapsed))
+            draw()
+        }
+    }
+
+    /// Prints why a download waits, or does not.
+    func wait(_ number: Int, _ wait: SegmentedDownload.Wait, limit: Int) {
+        lock.withLock {
+            guard let entry = entries[number] else { return }
+            erase()
+            let message = Outcome(wait.error).message ?? "failed"
+            let delay = Retry.text(wait.delay)
+            let next = wait.isWaited ? "retry \(wait.failures) of \(limit) in \(delay)" : "not retried: that would take \(delay)"
+            output.note("\(entry.name): \(message); \(next)")
             draw()
         }
     }

@@ -26,22 +26,30 @@ struct DownloadCommand: ParsableCommand {
         helpNames: .long, aliases: ["dl"])
 
     @Option(
-        name: [.short, .long], help: "read URLs from a file, or standard input (-): a file a line, with its mirrors", completion: .file())
+        name: [.customShort("i", allowingJoined: true), .long],
+        help: "read URLs from a file, or standard input (-): a file a line, with its mirrors", completion: .file())
     var input: String?
-    @Option(name: [.short, .long], help: "the file's name, for one URL", completion: .file()) var output: String?
-    @Option(name: [.short, .long], help: "the folder for the files", completion: .directory) var directory: String?
+    @Option(name: [.customShort("o", allowingJoined: true), .long], help: "the file's name, for one URL", completion: .file())
+    var output: String?
+    @Option(name: [.customShort("d", allowingJoined: true), .long], help: "the folder for the files", completion: .directory)
+    var directory: String?
     @Flag(name: [.customShort("O"), .long], help: "take names from the URLs, the default") var remoteName = false
-    @Flag(name: [.customShort("J"), .long], help: "take names from the servers' Content-Disposition") var contentDisposition = false
-    @Option(name: [.short, .long], help: "the most connections for a file; 4 by default") var segments = 4
-    @Option(name: [.short, .long], help: "how many files at a time; 3 by default") var jobs = 3
+    @Flag(name: [.customShort("J"), .long], help: "take names from the Content-Disposition of the responses that bring the files")
+    var contentDisposition = false
+    @Option(name: [.customShort("s", allowingJoined: true), .long], help: "the most connections for a file; 4 by default") var segments = 4
+    @Option(name: [.customShort("j", allowingJoined: true), .long], help: "how many files at a time; 3 by default") var jobs = 3
     @Option(name: .long, help: "another URL of the file, for one URL; may be repeated") var mirror: [String] = []
     @Option(name: .long, help: "the SHA-256 digest that the file must have, for one URL") var sha256: String?
     @Option(name: .long, help: "the most bytes a second of all downloads together; k, M and G are units") var limitRate: ByteRate?
     @Flag(name: .long, help: "replace existing files") var force = false
-    @Option(name: .long, help: "how many failures in a row to try again after; 5 by default") var retry = 5
+    @Flag(name: .long, help: "undo a Content-Encoding that was not asked for, in place of keeping its bytes") var decode = false
+    @Option(
+        name: .long,
+        help: "how many failures in a row to try again after; 5 by default. Who asks for a wait of more than an hour is not asked again")
+    var retry = 5
     @Option(name: .long, help: "Name:value, a header field; may be repeated") var header: [String] = []
     @Option(name: .long, help: "send a bearer token") var token: String?
-    @Option(name: [.short, .long], help: "NAME:PASSWORD") var user: String?
+    @Option(name: [.customShort("u", allowingJoined: true), .long], help: "NAME:PASSWORD") var user: String?
     @Option(name: .long, help: "the limit for connecting, in seconds") var connectTimeout: Seconds?
     @Option(name: .long, help: "the limit for everything, in seconds") var deadline: Seconds?
     @Option(name: .long, help: "trust these certificates (PEM)", completion: .file()) var cacert: String?
@@ -91,7 +99,13 @@ struct DownloadCommand: ParsableCommand {
         }
         configuration.maximumConnectionsPerHost = nil
         let run = DownloadRun(command: self, jobs: jobs, manager: SessionManager(configuration: configuration))
-        return await Tool.stoppable(timeout: deadline?.duration) { await run.run() }
+        return await Tool.stoppable(timeout: deadline?.duration) { [deadline] in
+            guard let deadline else { return await run.run() }
+            let end = Deadline.after(deadline.duration)
+            let outcome = await withDeadline(end) { await run.run() }
+            // A request may tell of the deadline before the supervision does.
+            return outcome.status == .timeout && end.hasPassed ? Stopper.outcome(after: deadline.duration) : outcome
+        }
     }
 
     private func check() throws(UsageError) {
@@ -136,6 +150,8 @@ struct DownloadCommand: ParsableCommand {
         }
         if let http { words.append("--http=\(http.rawValue)") }
         if let connectTimeout { words.append("--connect-timeout=\(connectTimeout.duration / .seconds(1))") }
+        // What was not asked for is a property of the file, as for curl, wget and aria2.
+        if !decode { words.append("--no-decode") }
         return insecure ? words + ["--insecure"] : words
     }
 
@@ -180,7 +196,9 @@ struct DownloadRun: Sendable {
         options.retryLimit = command.retry
         options.rateLimit = limit
         options.headers = job.plans[0].headers
-        let name = command.contentDisposition ? await suggestedName(job) : job.name
+        options.takesSuggestedName = command.contentDisposition
+        let name = job.name
+        options.onWait = { board.wait(number, $0, limit: command.retry) }
         var folder = URL(fileURLWithPath: command.directory ?? ".", isDirectory: true)
         if name.hasBytePrefix("/") { folder = URL(fileURLWithPath: "/", isDirectory: true) }
         let file = folder.appendingPathComponent(name)
@@ -192,7 +210,8 @@ struct DownloadRun: Sendable {
             board.finish(number, result)
             return .success
         } catch let error as CocoaError where error.code == .fileWriteFileExists {
-            return fail(number, Outcome(status: .file, message: "\(file.relativePath): file exists; use --force to replace it"), board)
+            let path = command.contentDisposition ? error.userInfo["NSFilePath"] as? String ?? file.path : file.relativePath
+            return fail(number, Outcome(status: .file, message: "\(path): file exists; use --force to replace it"), board)
         } catch {
             return fail(number, Outcome(error), board)
         }
@@ -202,14 +221,5 @@ struct DownloadRun: Sendable {
         // A single one is reported at the end.
         board.fail(number, jobs.count > 1 ? outcome.message : nil)
         return outcome
-    }
-
-    /// The name that the server suggests; that of the URL if it has none, or does not respond.
-    private func suggestedName(_ job: DownloadCommand.Job) async -> String {
-        let request = manager.request(job.url, method: .head, headers: job.plans[0].headers)
-        let response = await request.serializingData().response.response
-        guard let response, (200..<300).contains(response.statusCode), let url = URL(string: job.url) else { return job.name }
-        let field = response.value(forHTTPHeaderField: "Content-Disposition")
-        return SuggestedFileName.name(contentDisposition: field, url: response.url ?? url)
     }
 }

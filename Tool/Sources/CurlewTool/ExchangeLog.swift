@@ -46,17 +46,21 @@ struct ExchangePrinter {
     let showsSecrets: Bool
     /// Whether a body of JSON is formatted as that of a response is.
     let formatsBody: Bool
+    /// Whether control characters of a body are escaped.
+    let escapesBody: Bool
     /// The body that each exchange sends.
     let body: PlannedBody
     private var printed = 0
+    private var hasPrintedStored = false
 
-    init(parts: String, style: Style, output: Output, showsSecrets: Bool, formatsBody: Bool, body: PlannedBody) {
+    init(parts: String, style: Style, output: Output, showsSecrets: Bool, formatsBody: Bool, escapesBody: Bool, body: PlannedBody) {
         self.parts = parts
         self.style = style
         self.output = output
         self.showsSecrets = showsSecrets
         self.body = body
         self.formatsBody = formatsBody
+        self.escapesBody = escapesBody
     }
 
     /// Prints the exchanges that were not printed yet.
@@ -69,6 +73,13 @@ struct ExchangePrinter {
                 isFirst: exchange.number == 1, version: entry.head.map(\.httpVersion))
             if let head = entry.head { try printHead(head) }
         }
+    }
+
+    /// Prints the head of a response from the cache, once.
+    mutating func printStored(_ head: ResponseHead) throws(Output.Failure) {
+        guard !hasPrintedStored else { return }
+        hasPrintedStored = true
+        try printHead(head)
     }
 
     /// - Parameter isFirst: whether it is the first exchange, the only one that a body can be sent with that is read once.
@@ -92,12 +103,14 @@ struct ExchangePrinter {
 
     private func shown(_ body: Data, contentType: String?) -> String {
         if formatsBody, body.contains(0) { return "(\(body.count) bytes)" }
-        guard formatsBody, BodyPrinter.isJSON(contentType), body.count <= BodyPrinter.maximumFormattedSize else {
-            return String(decoding: body, as: UTF8.self)
+        func safe(_ bytes: some Collection<UInt8>) -> String {
+            let text = String(decoding: bytes, as: UTF8.self)
+            return escapesBody ? TerminalText.escaped(text) : text
         }
+        guard formatsBody, BodyPrinter.isJSON(contentType), body.count <= BodyPrinter.maximumFormattedSize else { return safe(body) }
         var text = JSONReindenter()
         text.append(body)
-        return String(decoding: style.json(text.finish()), as: UTF8.self)
+        return String(decoding: style.json(Array(safe(text.finish()).utf8)), as: UTF8.self)
     }
 
     private func printHead(_ head: ResponseHead) throws(Output.Failure) {

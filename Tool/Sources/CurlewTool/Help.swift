@@ -68,7 +68,9 @@ enum Help {
         curlew [OPTION…] [METHOD] URL [ITEM…]
 
         METHOD defaults to GET, or to POST for a request with a body. A URL without a scheme gets https://, on localhost and
-        loopback addresses http://; :8080/path is http://localhost:8080/path.
+        loopback addresses http://; :8080/path is http://localhost:8080/path. A file or pipe on standard input is the body of a
+        request without another one if METHOD is POST, PUT, PATCH or of another name that takes one, or with -j; a bare URL
+        leaves the lines of "while read" alone.
 
         Items:
           name=value     a field of the JSON body, or of a form with --form or --multipart
@@ -86,8 +88,7 @@ enum Help {
           --multipart             send the fields and files as multipart/form-data
           --raw TEXT              send TEXT as the body
           --body FILE|-           send a file, or standard input, as the body
-          -I, --ignore-stdin      don't send what a pipe or file on standard input has, which otherwise is the body of a
-                                  request without one, unless its method is GET or HEAD
+          -I, --ignore-stdin      don't send what a pipe or file on standard input has
 
         Output:
           -v, --verbose           print heads and bodies of all exchanges, redirects too: -p HBhb
@@ -98,15 +99,18 @@ enum Help {
           -p, --print WHAT        print what the letters say: H and B the request's head and body (up to 16 MiB), h and
                                   b the response's, m as --meta
           --pretty HOW            all, format or none: by default colours and formatted JSON on a terminal, unless
-                                  NO_COLOR is set, and neither in a pipe; with none a terminal gets binary bodies too
+                                  NO_COLOR is set, and neither in a pipe
+          --raw-output            don't escape control characters of a body on a terminal, which may control it, and show
+                                  binary bodies too
           --show-secrets          don't redact credentials and cookies in heads
           --offline               print the request, and send nothing
           --curl                  print the request as a command of curl, with its secrets, and send nothing
-          --no-decode             don't request or decode compression
+          --no-decode             don't request or decode compression; else a given Accept-Encoding is sent without the
+                                  codings that can't be decoded
           --download FILE         write the body to a file, which appears only when complete
           --continue              resume an earlier download of the URL to the file, and keep a partial download for
-                                  resumption; the server must send an ETag. A finished
-                                  download is loaded again only if it has changed
+                                  resumption; the server must send an ETag. A finished download is success and costs no
+                                  byte of the body; one that has changed is loaded again with --force
           --force                 replace an existing file
           --waterfall FILE        draw the exchanges into a file (SVG)
           --har FILE              record the exchanges, redacted, in an HTTP Archive
@@ -120,8 +124,9 @@ enum Help {
                                   send "Authorization: Basic …"; without :PASSWORD it is asked for on the terminal
           -A, --auth-type TYPE    basic sends the password at once; challenge waits for what the server asks for (Basic,
                                   Digest, NTLM, Negotiate)
-          --netrc                 take name and password of the host from ~/.netrc, or the file in NETRC
-          --session NAME          keep cookies and given header fields for the host and port under this name, in
+          --netrc                 take name and password of the host, or the password of the user that --user or the URL
+                                  names, from ~/.netrc, or the file in NETRC
+          --session NAME          keep cookies and given header fields for the origin of the URL under this name, in
                                   ~/.config/curlew/sessions, and send them
 
         Connection:

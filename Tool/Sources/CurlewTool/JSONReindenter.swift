@@ -3,7 +3,8 @@
 /// Formats JSON text (RFC 8259) with line breaks and indentation, and changes nothing else: the order of names, the digits of numbers and
 /// the escapes in strings are kept.
 ///
-/// Processes the text piece by piece. Text that turns out to be invalid is returned unchanged, so there is no output before the end.
+/// Processes the text piece by piece. Text that turns out to be invalid is returned unchanged, so there is no output before the end. So is text
+/// whose indentation takes too much memory: at 500 levels that of each digit has a thousand bytes.
 struct JSONReindenter {
     private enum Expected {
         case value
@@ -68,12 +69,18 @@ struct JSONReindenter {
     /// Deeper text is not formatted, because each level adds indentation to each of its lines.
     private static let maximumDepth = 512
 
+    private let maximumOutput: Int
     private var source: [UInt8] = []
     private var output: [UInt8] = []
     private var containers: [Container] = []
     private var expected = Expected.value
     private var token = Token.none
     private var isInvalid = false
+
+    /// - Parameter maximumOutput: the size of the formatted text, in bytes, beyond which it is not formatted.
+    init(maximumOutput: Int = 256 << 20) {
+        self.maximumOutput = maximumOutput
+    }
 
     /// The number of bytes of input.
     var count: Int { source.count }
@@ -93,7 +100,9 @@ struct JSONReindenter {
     mutating func append(_ bytes: some Sequence<UInt8>) {
         for byte in bytes {
             source.append(byte)
-            if !isInvalid { isInvalid = !consume(byte) }
+            guard !isInvalid else { continue }
+            isInvalid = !consume(byte) || output.count > maximumOutput
+            if isInvalid { output = [] }
         }
     }
 

@@ -24,6 +24,12 @@ struct Outcome: Equatable {
         self.message = message.map(SafeText.escaped)
     }
 
+    /// The same with the reason why the request is not sent again, if there is one.
+    func notRetried(_ reason: String?) -> Outcome {
+        guard let reason else { return self }
+        return Outcome(status: status, message: "\(message ?? "failed"); not retried: \(reason)")
+    }
+
     /// The outcome of a complete response.
     init(_ response: HTTPURLResponse?) {
         guard let response else {
@@ -49,6 +55,8 @@ struct Outcome: Equatable {
         case let error as FileFailure:
             let reason = error.code == ELOOP ? "a symbolic link, which is not followed" : String(cString: strerror(error.code))
             self.init(status: .file, message: "\(error.path): \(reason)")
+        case let error as SessionFile.Damage:
+            self.init(status: .file, message: "\(error.path): not a session's file; remove it to begin anew")
         case let error as POSIXError: self.init(status: .file, message: String(cString: strerror(error.code.rawValue)))
         default: self.init(status: .other, message: "\(error)")
         }

@@ -9,6 +9,14 @@ struct Output: Sendable {
         case closed
         /// The system's error code.
         case failed(Int32)
+
+        /// The system's error code.
+        var code: Int32 {
+            switch self {
+            case .closed: EPIPE
+            case .failed(let code): code
+            }
+        }
     }
 
     static let standard = Output(descriptor: 1)

@@ -35,7 +35,7 @@ extension SendOptions {
         (json, form, multipart, ignoreStdin) = (false, false, false, false)
         (raw, bodyFile) = (nil, nil)
         (verbose, headers, bodyOnly, meta) = (false, false, false, false)
-        (print, pretty) = (nil, nil)
+        (print, pretty, rawOutput) = (nil, nil, false)
         (showSecrets, offline, printsCurl, noDecode) = (false, false, false, false)
         (download, resumesDownload, replacesFile) = (nil, false, false)
         (waterfall, har, record, replay) = (nil, nil, nil, nil)
@@ -60,6 +60,7 @@ extension SendOptions {
         case "-h", "--headers": headers = true
         case "-b", "--body-only": bodyOnly = true
         case "-m", "--meta": meta = true
+        case "--raw-output": rawOutput = true
         case "--show-secrets": showSecrets = true
         case "--offline": offline = true
         case "--curl": printsCurl = true

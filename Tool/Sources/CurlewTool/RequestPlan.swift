@@ -88,7 +88,9 @@ struct RequestPlan {
             }
         }
         for case .header(let name, let value) in arguments.items {
-            headers.append(name: name, value: value.trimmingCharacters(in: .whitespaces))
+            let value = value.trimmingCharacters(in: .whitespaces)
+            let isReduced = arguments.decodes && name.lowercased() == "accept-encoding"
+            headers.append(name: name, value: isReduced ? ContentCodings.reduced(value) : value)
         }
         // libcurl sends it where there is no other.
         if headers["Accept"] == nil { headers.append(.accept("*/*")) }
@@ -100,7 +102,7 @@ struct RequestPlan {
         if case .bytes = body { isJSON = isJSON || !arguments.isForm && arguments.body == nil }
         var headers: HTTPHeaders = [.userAgent("curlew/\(CurlewInfo.version)")]
         headers.append(.accept(isJSON ? "application/json, */*;q=0.5" : "*/*"))
-        if arguments.decodes { headers.append(.acceptEncoding("gzip, deflate")) }
+        if arguments.decodes { headers.append(.acceptEncoding(ContentCodings.known.joined(separator: ", "))) }
         switch body {
         case .bytes where arguments.body != nil:
             headers.append(.contentType(isJSON || Self.looksLikeJSON(body) ? "application/json" : "text/plain; charset=utf-8"))

@@ -10,6 +10,11 @@ enum RequestURL {
             return "\(escaped(name))=\(escaped(value))"
         }
         let url = adding(query, to: repaired(withScheme(text)))
+        if let start = url.firstScalarRange(of: "://"),
+            url[start.upperBound..<endOfAuthority(url)].splitScalars(separator: "@", omittingEmptySubsequences: false).count > 2
+        {
+            throw UsageError("an @ in a user's name or password is written %40: \(shown(url))")
+        }
         guard let parsed = try? url.asURL() else { throw UsageError("invalid URL: \(shown(url))") }
         guard ["http", "https"].contains(parsed.scheme?.lowercased()) else {
             throw UsageError("the scheme is not http or https: \(shown(url))")
@@ -26,7 +31,9 @@ enum RequestURL {
         if text.hasBytePrefix("//") { return withScheme(String(text.dropFirstScalars(2))) }
         if text.hasBytePrefix(":"), !text.hasBytePrefix("::") {
             let rest = text.dropFirstScalars()
-            return "http://localhost" + (rest.first?.isNumber == true ? ":" : "") + rest
+            let port = rest.prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" }
+            // `:8080@host` would lead elsewhere.
+            if port.utf8.allSatisfy({ (0x30...0x39).contains($0) }) { return "http://localhost" + (port.isEmpty ? "" : ":") + rest }
         }
         return (isLocal(text) ? "http://" : "https://") + text
     }
@@ -112,6 +119,16 @@ enum RequestURL {
     static func hasUserInfo(_ url: String) -> Bool {
         guard let slashes = url.firstScalarRange(of: "//") else { return false }
         return url[slashes.upperBound...].prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" }.unicodeScalars.contains("@")
+    }
+
+    /// The user's name in a URL, with the password if it has one: what stands before the host, without percent-encoding.
+    static func user(of url: String) -> String? {
+        guard let slashes = url.firstScalarRange(of: "//") else { return nil }
+        let authority = url[slashes.upperBound...].prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" }
+        guard let at = authority.unicodeScalars.lastIndex(of: "@"), at > authority.startIndex else { return nil }
+        let text = authority[..<at]
+        // A colon that is encoded is part of the name.
+        return text.unicodeScalars.contains(":") ? String(text) : text.removingPercentEncoding
     }
 
     /// Returns the URL for display: without user name, password and query, as the query may contain secrets too.

@@ -3,7 +3,14 @@ import Curlew
 
 /// Which failures `--retry` repeats, and when.
 enum Retry {
-    private static let longestDelay = 3600.0
+    /// What follows a failure that may be repeated.
+    enum Next: Equatable {
+        case after(Duration)
+        /// Not repeated, and why.
+        case never(String)
+    }
+
+    private static let longestDelay = Duration.seconds(3600)
 
     /// The methods that may be repeated (RFC 9110, section 9.2.2), and the bodies that can be.
     private static func isRepeatable(_ plan: RequestPlan) -> Bool {
@@ -20,25 +27,61 @@ enum Retry {
         return isRepeatable(plan) && RetryPolicy.defaultRetryableFailureKinds.contains(failure.kind)
     }
 
-    /// What `Retry-After` says (RFC 9110, section 10.2.3), or an exponential backoff with jitter. `nil` if the server asks for more than an
-    /// hour.
-    static func delay(attempt: UInt, response: HTTPURLResponse?, now: Date = Date()) -> Duration? {
-        if let text = response?.value(forHTTPHeaderField: "Retry-After")?.trimmingCharacters(in: .whitespaces) {
-            if let seconds = Double(text), seconds >= 0 { return seconds <= longestDelay ? .seconds(seconds) : nil }
-            let format = DateFormatter()
-            format.locale = Locale(identifier: "en_US_POSIX")
-            format.timeZone = TimeZone(secondsFromGMT: 0)
-            format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-            if let date = format.date(from: text) {
-                let seconds = max(date.timeIntervalSince(now), 0)
-                return seconds <= longestDelay ? .seconds(seconds) : nil
-            }
-        }
-        return .seconds(min(0.5 * Double(1 << min(attempt, 7)), 60) * .random(in: 0.5...1))
+    /// Decides by the delay.
+    ///
+    /// - Parameter end: the end of `--deadline`.
+    static func next(attempt: UInt, response: HTTPURLResponse?, end: ContinuousClock.Instant?, now: Date = Date()) -> Next {
+        let asked = asked(response, now)
+        if let asked, asked > longestDelay { return .never("the server asks to wait \(text(asked)) (Retry-After), more than an hour") }
+        let delay = asked ?? .seconds(min(0.5 * Double(1 << min(attempt, 7)), 60) * .random(in: 0.5...1))
+        if let end, .now + delay >= end { return .never("a wait of \(text(delay)) would not end before --deadline") }
+        return .after(delay)
+    }
+
+    /// What `Retry-After` says (RFC 9110, section 10.2.3); without it there is an exponential backoff with jitter.
+    private static func asked(_ response: HTTPURLResponse?, _ now: Date) -> Duration? {
+        guard let text = response?.value(forHTTPHeaderField: "Retry-After")?.trimmingCharacters(in: .whitespaces) else { return nil }
+        if let seconds = Double(text), seconds >= 0 { return .seconds(min(seconds, 1e9)) }
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = TimeZone(secondsFromGMT: 0)
+        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        return format.date(from: text).map { .seconds(max($0.timeIntervalSince(now), 0)) }
     }
 
     static func text(_ delay: Duration) -> String {
         let tenths = Int((delay / .milliseconds(100)).rounded())
         return "\(tenths / 10).\(tenths % 10) s"
+    }
+
+    /// Prints that a request is sent again.
+    static func note(_ outcome: Outcome, _ number: UInt, _ delay: Duration) {
+        Output.error.note("curlew: \(outcome.message ?? "failed"); retry \(number) in \(text(delay))")
+    }
+}
+
+/// The retries of a download to a file, each of which is printed.
+final class PrintedRetries: RetryPolicy, @unchecked Sendable {  // has constants only
+    private let plan: RequestPlan
+    private let end: ContinuousClock.Instant?
+
+    init(limit: UInt, _ plan: RequestPlan, end: ContinuousClock.Instant?) {
+        self.plan = plan
+        self.end = end
+        super.init(retryLimit: limit)
+    }
+
+    override func should(
+        _ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion
+    ) {
+        guard request.retryCount < retryLimit, shouldRetry(request, dueTo: error) else { return completion(false, 0) }
+        switch Retry.next(attempt: request.retryCount, response: request.response, end: end) {
+        case .after(let delay):
+            Retry.note(Outcome(error), request.retryCount + 1, delay)
+            completion(true, delay / .seconds(1))
+        case .never(let reason):
+            Output.error.note("curlew: not retried: \(reason)")
+            completion(false, 0)
+        }
     }
 }

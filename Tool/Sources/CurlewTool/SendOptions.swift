@@ -52,8 +52,9 @@ struct SendOptions: ParsableArguments {
     @Flag(name: [.customShort("h"), .long], help: "print the heads of the responses only") var headers = false
     @Flag(name: [.customShort("b"), .customLong("body-only")], help: "print the body of the response only") var bodyOnly = false
     @Flag(name: [.short, .long], help: "print times, connection and sizes") var meta = false
-    @Option(name: [.short, .long], help: "print these parts: H, B, h, b and m") var print: String?
+    @Option(name: [.customShort("p", allowingJoined: true), .long], help: "print these parts: H, B, h, b and m") var print: String?
     @Option(name: .long, help: "all, format or none") var pretty: Pretty?
+    @Flag(name: .long, help: "don't escape control characters of a body on a terminal") var rawOutput = false
     @Flag(name: .long, help: "don't redact credentials and cookies in heads") var showSecrets = false
     @Flag(name: .long, help: "print the request, and send nothing") var offline = false
     @Flag(name: .customLong("curl"), help: "print the request as a curl command, and send nothing") var printsCurl = false
@@ -69,8 +70,12 @@ struct SendOptions: ParsableArguments {
     // MARK: Credentials
 
     @Option(name: .long, help: "send a bearer token") var token: String?
-    @Option(name: [.short, .long, .customShort("a")], help: "NAME:PASSWORD, or NAME for a prompt") var user: String?
-    @Option(name: [.customShort("A"), .long], help: "basic, or challenge: what the server asks for") var authType = AuthenticationType.basic
+    @Option(
+        name: [.customShort("u", allowingJoined: true), .long, .customShort("a", allowingJoined: true)],
+        help: "NAME:PASSWORD, or NAME for a prompt")
+    var user: String?
+    @Option(name: [.customShort("A", allowingJoined: true), .long], help: "basic, or challenge: what the server asks for")
+    var authType = AuthenticationType.basic
     @Flag(name: .long, help: "take credentials from ~/.netrc") var netrc = false
     @Option(name: .long, help: "keep cookies and header fields for the host under a name") var session: String?
 
@@ -100,7 +105,9 @@ struct SendOptions: ParsableArguments {
 
     @Flag(name: .customLong("help"), help: "print the help") var showsHelp = false
     @Flag(name: .customLong("version"), help: "print the versions") var showsVersion = false
-    @Option(name: .long, help: "print a script of completion: bash, zsh or fish", completion: .list(["bash", "zsh", "fish"]))
+    @Option(
+        name: .long, help: "print a script of completion: bash, zsh or fish",
+        completion: .list(CompletionScript.allCases.map(\.rawValue)))
     var completions: String?
     @Argument(help: "[METHOD] URL [ITEM…]", completion: .list(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]))
     var words: [String] = []

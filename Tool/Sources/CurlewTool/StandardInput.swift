@@ -3,13 +3,13 @@ import Curlew
 
 /// Whether there is a body on standard input.
 enum StandardInput {
-    /// Waits until a pipe has data or its end. A terminal, and whatever is neither a pipe, a socket nor a file, has no body.
+    /// Waits until a pipe has data or its end. What is neither a pipe nor a file has no body.
     static func hasBody() -> Bool {
         var status = stat()
         guard fstat(0, &status) == 0 else { return false }
         switch status.st_mode & S_IFMT {
-        case S_IFREG: return status.st_size > max(lseek(0, 0, SEEK_CUR), 0)
-        case S_IFIFO, S_IFSOCK: break
+        case S_IFREG: return InputFile.hasByte(0, at: max(lseek(0, 0, SEEK_CUR), 0))
+        case S_IFIFO: break
         default: return false
         }
         var entry = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
@@ -21,5 +21,15 @@ enum StandardInput {
         var count: Int32 = 0
         // A pipe that is readable and empty is at its end. FIONREAD tells without reading.
         return ioctl(0, UInt(FIONREAD), &count) != 0 || count > 0
+    }
+}
+
+extension Arguments {
+    /// Whether standard input is the body, if there is one: where a method that has a body, or `--json`, asks for one that nothing else is.
+    /// Not for a bare URL, as in a loop of a shell whose lines are on standard input.
+    var mayReadInput: Bool {
+        guard body == nil, !options.ignoreStdin, !options.form, !options.multipart, !items.contains(where: \.isField) else { return false }
+        guard let method else { return options.json }
+        return !["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"].contains(method)
     }
 }

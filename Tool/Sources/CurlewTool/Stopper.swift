@@ -31,8 +31,12 @@ final class Stopper: @unchecked Sendable {  // the state is guarded by a lock; t
         if isStopped { cancel() }
         guard let timeout else { return }
         let seconds = Double(timeout.components.seconds) + Double(timeout.components.attoseconds) / 1e18
-        let outcome = Outcome(status: .timeout, message: "timed out after \(Self.number(seconds)) s (--deadline)")
-        queue.asyncAfter(deadline: .now() + seconds) { self.stop(outcome) }
+        queue.asyncAfter(deadline: .now() + seconds) { self.stop(Self.outcome(after: timeout)) }
+    }
+
+    /// What ends at `--deadline`.
+    static func outcome(after timeout: Duration) -> Outcome {
+        Outcome(status: .timeout, message: "timed out after \(number(timeout / .seconds(1))) s (--deadline)")
     }
 
     /// Ends the supervision when the work is complete. Returns why it was stopped; `nil` if it was not.

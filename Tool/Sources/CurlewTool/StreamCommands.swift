@@ -7,7 +7,8 @@ import CurlewWebSocket
 /// The options of `ws` and `sse`, which are those of a connection.
 struct StreamOptions: ParsableArguments {
     @Option(name: .long, help: "send a bearer token") var token: String?
-    @Option(name: [.short, .long, .customShort("a")], help: "NAME:PASSWORD") var user: String?
+    @Option(name: [.customShort("u", allowingJoined: true), .long, .customShort("a", allowingJoined: true)], help: "NAME:PASSWORD")
+    var user: String?
     @Option(name: .long, help: "the limit for connecting, in seconds") var connectTimeout: Seconds?
     @Option(name: .long, help: "trust these certificates (PEM)", completion: .file()) var cacert: String?
     @Flag(name: .long, help: "don't verify the server's certificate") var insecure = false
@@ -53,7 +54,7 @@ struct EventsCommand: ParsableCommand {
     @OptionGroup var options: StreamOptions
     @Flag(name: .long, help: "print each event as an object of JSON, one a line") var json = false
     @Flag(name: .long, help: "end when the server closes, in place of connecting again") var once = false
-    @Option(name: [.customShort("n"), .long], help: "end after this many events") var count: Int?
+    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "end after this many events") var count: Int?
     @Option(name: .long, help: "the id of the last event that was seen") var lastEventID: String?
 
     func run(environment: [String: String]) async throws(UsageError) -> Outcome {
@@ -65,6 +66,11 @@ struct EventsCommand: ParsableCommand {
             var configuration = EventStreamConfiguration()
             if command.once { configuration.reconnection = .never }
             configuration.lastEventID = command.lastEventID ?? ""
+            configuration.onChange = { change in
+                guard case .waiting(let delay, let error) = change else { return }
+                let reason = error.map { Outcome($0).message ?? "failed" } ?? "the server has closed the stream"
+                Output.error.note("curlew: \(reason); connecting again in \(Retry.text(delay))")
+            }
             var headers = plan.headers
             headers.remove(name: "Accept")
             let events = manager.eventStream(plan.url, headers: headers, configuration: configuration)
@@ -101,7 +107,7 @@ struct WebSocketCommand: ParsableCommand {
 
     @OptionGroup var options: StreamOptions
     @Option(name: .long, help: "a subprotocol to offer; may be repeated") var subprotocol: [String] = []
-    @Option(name: [.customShort("n"), .long], help: "end after this many messages") var count: Int?
+    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "end after this many messages") var count: Int?
     @Option(name: .long, help: "how long to wait for messages after the end of a pipe on standard input, in seconds; 1 by default")
     var wait: Seconds?
     @Flag(name: .long, help: "stay connected after the end of a pipe on standard input; so it is with --count") var keepOpen = false
@@ -121,7 +127,8 @@ struct WebSocketCommand: ParsableCommand {
                 if Output.error.isTerminal {
                     Output.error.note("connected\(handshake.subprotocol.map { ", \($0)" } ?? ""); Control-D closes")
                 }
-                command.sendLines(to: socket)
+                let failure = LineFailure()
+                command.sendLines(to: socket, failure)
                 var left = command.count ?? .max
                 for try await message in socket.messages {
                     try Output.standard.write(command.shown(message))
@@ -129,7 +136,7 @@ struct WebSocketCommand: ParsableCommand {
                     if left == 0 { break }
                 }
                 let closure = try await left == 0 ? socket.close() : socket.waitUntilClosed()
-                return Self.outcome(closure)
+                return failure.outcome ?? Self.outcome(closure)
             } catch {
                 socket.cancel()
                 return Outcome(error)
@@ -138,19 +145,33 @@ struct WebSocketCommand: ParsableCommand {
     }
 
     /// Reads lines on a thread of its own, as reading blocks. The thread ends with the process.
-    private func sendLines(to socket: WebSocket) {
+    ///
+    /// - Parameter failure: gets the outcome if a line can't be sent.
+    private func sendLines(to socket: WebSocket, _ failure: LineFailure) {
         let (lines, continuation) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .unbounded)
         let isAtTerminal = isatty(0) == 1
         let keepsOpen = (keepOpen || count != nil) && !isAtTerminal
         // What arrives while a WebSocket closes is discarded.
         let wait = isAtTerminal ? Duration.zero : wait?.duration ?? .seconds(1)
         Thread.detachNewThread {
-            while let line = readLine() { continuation.yield(line) }
+            var input = InputLines(descriptor: 0)
+            var number = 0
+            while let line = input.next() {
+                number += 1
+                // A text message has to be UTF-8 (RFC 6455, section 5.6); others would arrive as something else.
+                guard let text = String(validating: line, as: UTF8.self) else {
+                    failure.outcome = Outcome(status: .file)
+                    // At once, as closing takes until the server agrees.
+                    Output.error.note("curlew: line \(number) of standard input is not UTF-8, and was not sent")
+                    break
+                }
+                continuation.yield(text)
+            }
             continuation.finish()
         }
         Task {
             for await line in lines { try await socket.send(line) }
-            guard !keepsOpen else { return }
+            guard !keepsOpen || failure.outcome != nil else { return }
             try await Task.sleep(for: wait)
             try await socket.close()
         }
@@ -172,5 +193,16 @@ struct WebSocketCommand: ParsableCommand {
         case .normalClosure, .goingAway, .noStatus: .success
         default: Outcome(status: .transfer, message: "the server closed the WebSocket with \(closure)")
         }
+    }
+}
+
+/// That a line can't be sent.
+private final class LineFailure: @unchecked Sendable {  // the value is guarded by the lock
+    private let lock = NSLock()
+    private var value: Outcome?
+
+    var outcome: Outcome? {
+        get { lock.withLock { value } }
+        set { lock.withLock { value = newValue } }
     }
 }

@@ -19,6 +19,7 @@ enum Subcommand: String, CaseIterable {
         case .curl:
             let command = try CurlCommandLine.translated(words)
             let arguments = try Arguments(command)
+            if let note = command.note { Output.error.note("curlew: \(note)") }
             command.createFolder()
             return try await Tool.send(arguments, environment: environment)
         case .download, .dl: return try await DownloadCommand.parsed(words).run(environment: environment)
@@ -48,13 +49,14 @@ enum Subcommand: String, CaseIterable {
           ws URL                  send lines as messages of a WebSocket, and print those received
           sse URL                 print server-sent events as they come
           curl WORDS…             do what a command of curl says; options that are not supported are errors
-          bench URL               send a request many times: -n REQUESTS, -c CONCURRENCY, --rate PER_SECOND
+          bench URL               send a request many times: -n REQUESTS or --duration SECONDS, -c CONCURRENCY,
+                                  --rate PER_SECOND
           help [COMMAND]          print this help, or that of download, ws, sse or bench
 
         """
 }
 
-/// The whole command, for scripts of completion.
+/// The whole command, for help and completion.
 struct CurlewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "curlew", subcommands: [DownloadCommand.self, WebSocketCommand.self, EventsCommand.self, BenchCommand.self],

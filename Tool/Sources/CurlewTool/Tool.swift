@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import ArgumentParser
 import Curlew
 
 /// The `curlew` command.
@@ -42,18 +41,13 @@ enum Tool {
         if arguments.showsHelp { return show(Help.shown) }
         if arguments.showsVersion { return show(Help.version) }
         if let name = arguments.completions {
-            guard let shell = CompletionShell(rawValue: name) else {
+            guard let shell = CompletionScript(rawValue: name) else {
                 throw UsageError("--completions knows bash, zsh and fish, not \(name.quoted)")
             }
-            return show(CurlewCommand.completionScript(for: shell) + "\n")
+            do { return show(shell.text(try CompletionTable())) } catch { return Outcome(error) }
         }
         var arguments = arguments
-        if arguments.body == nil, !arguments.ignoreStdin, !arguments.items.contains(where: \.isField), !arguments.form,
-            !arguments.multipart,
-            arguments.method != "GET", arguments.method != "HEAD", StandardInput.hasBody()
-        {
-            arguments.body = .standardInput
-        }
+        if arguments.mayReadInput, StandardInput.hasBody() { arguments.body = .standardInput }
         let plan = try RequestPlan(arguments, environment: environment)
         let setup: TransferSetup
         do {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewDownloads
 import Dispatch
 
 /// Sends the planned request and prints the response.
@@ -8,11 +9,14 @@ struct Transfer {
     let plan: RequestPlan
     private let setup: TransferSetup
     private var manager: SessionManager { setup.manager }
+    /// The end of `--deadline`.
+    private let end: ContinuousClock.Instant?
 
     init(arguments: Arguments, plan: RequestPlan, setup: TransferSetup) {
         self.arguments = arguments
         self.plan = plan
         self.setup = setup
+        end = arguments.deadline.map { .now + $0.duration }
     }
 
     /// Sends the request and returns the outcome.
@@ -30,9 +34,9 @@ struct Transfer {
         }
         guard let path = arguments.download else { return nil }
         var status = stat()
-        guard lstat(path, &status) == 0 else { return nil }
+        guard lstat(path, &status) == 0, !(asksAboutFile && status.st_mode & S_IFMT == S_IFREG) else { return nil }
         guard arguments.replacesFile else {
-            return Outcome(status: .file, message: "\(path): file exists; use --force to replace it")
+            return Self.existing(path)
         }
         // Only regular files and links are replaced: the library would remove a directory, or replace a device by a file.
         guard status.st_mode & S_IFMT == S_IFREG || status.st_mode & S_IFMT == S_IFLNK else {
@@ -40,6 +44,9 @@ struct Transfer {
         }
         return nil
     }
+
+    /// Whether the server is asked about a file that is there.
+    private var asksAboutFile: Bool { arguments.resumesDownload && plan.method == .get && plan.body == .none }
 
     private var bodyPaths: [String] {
         switch plan.body {
@@ -66,7 +73,7 @@ struct Transfer {
             let (outcome, delay) = await attemptToStream(isLast: attempt >= arguments.retry ?? 0, attempt: attempt)
             guard let delay else { return outcome }
             attempt += 1
-            Output.error.note("curlew: \(outcome.message ?? "failed"); retry \(attempt) in \(Retry.text(delay))")
+            Retry.note(outcome, attempt, delay)
             guard (try? await Task.sleep(for: delay)) != nil else { return outcome }
         }
     }
@@ -75,28 +82,32 @@ struct Transfer {
     private func attemptToStream(isLast: Bool, attempt: UInt) async -> (Outcome, Duration?) {
         let request = makeStreamRequest()
         var printer = BodyPrinter(
-            isTerminal: Output.standard.isTerminal, isRaw: arguments.pretty == Pretty.none,
-            isPretty: arguments.formats(isTerminal: false), style: setup.style,
-            write: { try Output.standard.write($0) })
+            isTerminal: Output.standard.isTerminal, isRaw: arguments.pretty == Pretty.none || arguments.rawOutput,
+            isPretty: arguments.formats(isTerminal: false), isEscaped: Output.standard.isTerminal && !arguments.rawOutput,
+            style: setup.style, write: { try Output.standard.write($0) })
         let parts = arguments.parts(isTerminal: Output.standard.isTerminal, method: plan.method)
         let isBodyShown = parts.unicodeScalars.contains("b")
         var hasPiece = false
+        // Why a failure that may be repeated is not.
+        var refusal: String?
         do {
             var isShown = true
             for try await piece in request.bodyStream() {
-                if !hasPiece, let delay = retryDelay(request, isLast: isLast, attempt: attempt) {
+                if !hasPiece, let delay = retryDelay(request, isLast: isLast, attempt: attempt, &refusal) {
                     request.cancel()
                     return (Outcome(request.response), delay)
                 }
-                try setup.printExchanges()
+                try setup.printExchanges(request.responseHead)
                 hasPiece = true
                 guard isBodyShown, !isHidden(request.response) else { continue }
                 isShown = try printer.print(piece, contentType: request.response?.value(forHTTPHeaderField: "Content-Type"))
                 if !isShown { break }
             }
             guard isShown else { return (rejectBinary(request), nil) }
-            if !hasPiece, let delay = retryDelay(request, isLast: isLast, attempt: attempt) { return (Outcome(request.response), delay) }
-            try setup.printExchanges()
+            if !hasPiece, let delay = retryDelay(request, isLast: isLast, attempt: attempt, &refusal) {
+                return (Outcome(request.response), delay)
+            }
+            try setup.printExchanges(request.responseHead)
             if isBodyShown { try printer.finish() }
             if parts.unicodeScalars.contains("m") {
                 if printer.isLineOpen { try Output.standard.write(Data("\n".utf8)) }
@@ -106,15 +117,20 @@ struct Transfer {
             request.cancel()
             return (Outcome(error), nil)
         } catch {
-            if !hasPiece, !isLast, Retry.isTransient(error, plan) { return (Outcome(error), Retry.delay(attempt: attempt, response: nil)) }
+            if !hasPiece, !isLast, Retry.isTransient(error, plan) {
+                switch Retry.next(attempt: attempt, response: nil, end: end) {
+                case .after(let delay): return (Outcome(error), delay)
+                case .never(let reason): refusal = reason
+                }
+            }
             // The part of the body that was received is printed.
             do {
-                try setup.printExchanges()
+                try setup.printExchanges(request.responseHead)
                 if isBodyShown { try printer.finish() }
             } catch { return (Outcome(error), nil) }
-            return (Outcome(error), nil)
+            return (Outcome(error).notRetried(refusal), nil)
         }
-        return (Outcome(request.response), nil)
+        return (Outcome(request.response).notRetried(refusal), nil)
     }
 
     /// Whether the body is that of an error and is not printed.
@@ -122,9 +138,14 @@ struct Transfer {
         arguments.hidesErrors && (response?.statusCode ?? 0) >= 400
     }
 
-    private func retryDelay(_ request: DataRequest, isLast: Bool, attempt: UInt) -> Duration? {
+    private func retryDelay(_ request: DataRequest, isLast: Bool, attempt: UInt, _ refusal: inout String?) -> Duration? {
         guard !isLast, let response = request.response, Retry.isTransient(response, plan) else { return nil }
-        return Retry.delay(attempt: attempt, response: response)
+        switch Retry.next(attempt: attempt, response: response, end: end) {
+        case .after(let delay): return delay
+        case .never(let reason):
+            refusal = reason
+            return nil
+        }
     }
 
     private func makeStreamRequest() -> DataRequest {
@@ -154,7 +175,7 @@ struct Transfer {
         request.cancel()
         var outcome = Outcome(response)
         let type = response?.value(forHTTPHeaderField: "Content-Type").map { " (\($0))" } ?? ""
-        let note = "the body is binary\(type) and not shown on a terminal: use --pretty none, --download FILE or a pipe"
+        let note = "the body is binary\(type) and not shown on a terminal: use --raw-output, --download FILE or a pipe"
         outcome.message = outcome.message.map { "\($0); \(note)" } ?? note
         return outcome
     }
@@ -163,6 +184,7 @@ struct Transfer {
 
     private func download(to path: String) async -> Outcome {
         let url = URL(fileURLWithPath: path)
+        if let outcome = await checkFinished(url, path) { return outcome }
         var headers = setup.headers
         // A stream with a Content-Length is sent unchunked.
         if case .file(let path) = plan.body, let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64 {
@@ -170,7 +192,7 @@ struct Transfer {
         }
         let request = manager.download(
             plan.url, method: plan.method, parameters: [:], encoding: setup.body, headers: headers,
-            interceptor: arguments.retry.map { RetryPolicy(retryLimit: $0) }, to: url,
+            interceptor: arguments.retry.map { PrintedRetries(limit: $0, plan, end: end) }, to: url,
             options: downloadOptions
         ).validate(statusCode: 200..<300)
         if let (user, password) = setup.credential { request.authenticate(user: user, password: password, persistence: .none) }
@@ -182,15 +204,43 @@ struct Transfer {
         // Runs after the last call of the progress closure.
         manager.session.configuration.callbackQueue.sync { progress.end() }
         do {
-            try setup.printExchanges()
+            try setup.printExchanges(request.responseHead)
             if arguments.meta || (arguments.print ?? "").unicodeScalars.contains("m") { try setup.printMeta(response.metrics) }
             _ = try response.result.get()
-            if request.isFileUnchanged { Output.error.note("\(path): the server has no newer version; nothing was downloaded") }
+            if request.isFileUnchanged { Self.noteUnchanged(path) }
             return .success
         } catch let error as CocoaError where error.code == .fileWriteFileExists {
-            return Outcome(status: .file, message: "\(path): file exists; use --force to replace it")
+            return Self.existing(path)
         } catch {
             return Outcome(error)
+        }
+    }
+
+    private static func noteUnchanged(_ path: String) {
+        Output.error.note("\(path): the server has no newer version; nothing was downloaded")
+    }
+
+    private static func existing(_ path: String) -> Outcome {
+        Outcome(status: .file, message: "\(path): file exists; use --force to replace it")
+    }
+
+    /// Asks whether the file of `--continue` is what the server has, as a segmented download does, which knows it also where the server
+    /// ignores conditions; `nil` if it has to be downloaded.
+    private func checkFinished(_ url: URL, _ path: String) async -> Outcome? {
+        // A request of its own, because a response that has a body is given up. A challenge needs the download's request.
+        guard asksAboutFile, setup.credential == nil, access(path, F_OK) == 0 else { return nil }
+        var options = SegmentedDownload.Options()
+        options.headers = setup.headers
+        options.retryLimit = 0
+        do {
+            let result = try await manager.segmentedDownload(plan.url, to: url, options: options).run()
+            try setup.printExchanges()
+            if result.isUnchanged { Self.noteUnchanged(path) }
+            return .success
+        } catch let error as CocoaError where error.code == .fileWriteFileExists {
+            return arguments.replacesFile ? nil : Self.existing(path)
+        } catch {
+            return arguments.retry ?? 0 > 0 ? nil : Outcome(error)
         }
     }
 

@@ -53,7 +53,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         printer = ExchangePrinter(
             parts: parts, style: style,
             output: output, showsSecrets: arguments.showSecrets, formatsBody: arguments.formats(isTerminal: output.isTerminal),
-            body: body)
+            escapesBody: output.isTerminal && !arguments.rawOutput, body: body)
         configuration.instruments.append(log)
         if let path = arguments.har {
             do {
@@ -123,7 +123,12 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         _ arguments: Arguments, _ plan: RequestPlan, _ environment: [String: String], _ headers: inout HTTPHeaders
     ) throws -> (user: String, password: String)? {
         var found: (user: String, password: String)?
-        if let user = arguments.user {
+        if arguments.netrc, headers["Authorization"] == nil || arguments.user != nil {
+            found = try netrcCredential(arguments.user ?? RequestURL.user(of: plan.url), plan, environment)
+        }
+        if found != nil {
+            // That of the user.
+        } else if let user = arguments.user {
             if let colon = user.unicodeScalars.firstIndex(of: ":") {
                 found = (String(user[..<colon]), String(user.suffix(afterScalarAt: colon)))
             } else if let password = try Credentials.prompt("password of \(user): ") {
@@ -131,11 +136,6 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
             } else {
                 throw UsageError("--user needs NAME:PASSWORD where there is no terminal to ask for the password")
             }
-        } else if arguments.netrc, headers["Authorization"] == nil {
-            let path = environment["NETRC"] ?? (environment["HOME"] ?? "") + "/.netrc"
-            guard let data = FileManager.default.contents(atPath: path) else { throw UsageError("\(path.quoted) can't be read") }
-            let host = HTTPOrigin(url: plan.url)?.host ?? ""
-            found = Credentials.netrc(String(decoding: data, as: UTF8.self), host: host)
         }
         guard let found, arguments.authType == .basic else { return found }
         if headers["Authorization"] == nil || arguments.items.allSatisfy({ $0.name.lowercased() != "authorization" }) {
@@ -144,12 +144,33 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         return nil
     }
 
+    /// Finds a host's credential in the netrc file.
+    ///
+    /// - Parameter user: the one to find; `nil` for the first. With a password, nothing is to be found.
+    private static func netrcCredential(
+        _ user: String?, _ plan: RequestPlan, _ environment: [String: String]
+    ) throws -> (user: String, password: String)? {
+        guard user?.unicodeScalars.contains(":") != true else { return nil }
+        let path = environment["NETRC"] ?? (environment["HOME"] ?? "") + "/.netrc"
+        guard let data = FileManager.default.contents(atPath: path) else { throw UsageError("\(path.quoted) can't be read") }
+        do {
+            let netrc = try Netrc(String(decoding: data, as: UTF8.self))
+            return netrc.credential(for: HTTPOrigin(url: plan.url)?.host ?? "", user: user)
+        } catch {
+            throw UsageError("line \(error.line) of \(path.quoted) has a quote without an end")
+        }
+    }
+
     // MARK: Printing
 
     /// Prints the exchanges that have begun since the last call.
-    func printExchanges() throws {
+    ///
+    /// - Parameter head: the head of the response, which is printed if there was no exchange, because it is from the cache.
+    func printExchanges(_ head: ResponseHead? = nil) throws {
         guard printer.parts.unicodeScalars.contains(where: { "HBh".unicodeScalars.contains($0) }) else { return }
-        try printer.print(log.entries)
+        let entries = log.entries
+        try printer.print(entries)
+        if entries.isEmpty, let head { try printer.printStored(head) }
     }
 
     func printMeta(_ metrics: TaskMetrics) throws {
@@ -181,7 +202,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
             let parts = arguments.print ?? "HB"
             let printer = ExchangePrinter(
                 parts: parts, style: style, output: .standard, showsSecrets: arguments.showSecrets,
-                formatsBody: self.printer.formatsBody, body: body)
+                formatsBody: self.printer.formatsBody, escapesBody: self.printer.escapesBody, body: body)
             try printer.printRequest(
                 method: plan.method, url: plan.url, headers: headers, bodyLength: body.length,
                 version: arguments.http == .http3 ? "HTTP/3" : arguments.http == .http2 ? "HTTP/2" : "HTTP/1.1")
@@ -196,15 +217,20 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
     /// Writes the files that were asked for. Returns what failed.
     func finish() async -> Outcome? {
         do {
-            if case (var session, let file, let cookies)? = stored {
-                session.keep(cookies)
-                try session.write(to: file)
+            if let stored {
+                try SessionFile.update(stored.file) { session in
+                    session.keep(arguments.items)
+                    session.keep(stored.cookies, since: stored.session.cookies)
+                }
             }
             // Monitors are told later, on a queue of the session, and so does the cache store; a shutdown waits for both.
             if archive != nil || cassette != nil || arguments.cache { await manager.shutdown(gracePeriod: .seconds(1)) }
             try await cassette?.flush()
             if let archive {
                 archive.close()
+                if let error = archive.error as? POSIXError, let path = arguments.har {
+                    throw FileFailure(path: path, code: error.code.rawValue)
+                }
                 if let error = archive.error { throw error }
                 if let path = arguments.waterfall {
                     let data = try archive.data ?? Data(contentsOf: URL(fileURLWithPath: arguments.har ?? ""))

@@ -97,10 +97,23 @@ import Testing
             (["--fail", "x"], "unknown option --fail: the exit status tells an error anyway"),
             (["x", "-w", "a"], "unknown option -w: --meta prints times, connection and sizes"),
             (["x", "--http2"], "unknown option --http2: the option is --http 2"),
-            (["x", "-46"], "--ipv4 and --ipv6 can't be combined"),
+            (["x", "-46"], "--ipv4 and --ipv6 can't be combined"), (["x", "-pq"], "--print knows the letters H, B, h, b and m, not \"q\""),
+            (["http://u:p@ss@h/"], "an @ in a user's name or password is written %40: http://h/"),
+            (["u:p@ss@h"], "an @ in a user's name or password is written %40: https://h"),
         ])
     func usageErrors(_ words: [String], _ message: String) {
         #expect(throws: UsageError(message)) { try RequestPlan(Arguments(words), environment: [:]) }
+    }
+}
+
+@Suite struct JoinedOptionTests {
+    @Test("a short option may have its value joined") func joined() throws {
+        let arguments = try Arguments(["-ph", "-uann:pw", "-Achallenge", "x"])
+        #expect(arguments.print == "h" && arguments.user == "ann:pw" && arguments.authType == .challenge)
+        let download = try DownloadCommand.parsed(["-ofile", "-s8", "-j2", "-d.", "-ua:b", "x"])
+        #expect(download.output == "file" && download.segments == 8 && download.jobs == 2 && download.user == "a:b")
+        #expect(try EventsCommand.parsed(["-n5", "-ua:b", "x"]).count == 5)
+        #expect(try WebSocketCommand.parsed(["-n5", "x"]).count == 5)
     }
 }
 

@@ -28,6 +28,23 @@ import Testing
         #expect(try printed([]) == "")
     }
 
+    @Test("a long line of JSON may come in small pieces", .timeLimit(.minutes(1))) func longLine() throws {
+        var output = Data()
+        let count = 100_000
+        try withUnsafeMutablePointer(to: &output) { output in
+            var printer = BodyPrinter(isTerminal: true, isRaw: false, isPretty: false, style: Style(isOn: true)) { output.pointee += $0 }
+            for _ in 0..<count { _ = try printer.print(Data("[".utf8), contentType: "application/x-ndjson") }
+            #expect(output.pointee.isEmpty)
+            _ = try printer.print(Data("]\n1\n2".utf8), contentType: "application/x-ndjson")
+            #expect(output.pointee.count == count + 2 + style("1").count + 1)
+            try printer.finish()
+        }
+        #expect(output.suffix(style("2").count + 1) == Data((style("2") + "\n").utf8))
+    }
+
+    /// A number in colour.
+    private func style(_ number: String) -> String { "\u{1B}[35m\(number)\u{1B}[0m" }
+
     @Test("a pipe gets unchanged bytes by default") func pipes() throws {
         #expect(try printed(["[1", "0]"], isTerminal: false) == "[10]")
         #expect(try printed(["[10]"], isTerminal: false, isPretty: true) == "[\n  10\n]\n")
@@ -38,6 +55,19 @@ import Testing
     @Test("a terminal gets no binary body by default") func binaryBodies() throws {
         #expect(try printed(["a\0b"]) == nil)
         #expect(try printed(["a\0b"], isRaw: true) == "a\0b")
+    }
+
+    @Test("control characters are escaped on a terminal, also where pieces part them") func controls() throws {
+        let clipboard = "a\u{1B}]52;c;eA==\u{7}b\tc\n"
+        #expect(try printed([clipboard], type: "text/plain") == "a\\u{1B}]52;c;eA==\\u{7}b\tc\n")
+        #expect(try printed([clipboard], type: "text/plain", isTerminal: false) == clipboard)
+        #expect(try printed([clipboard], type: "text/plain", isRaw: true) == clipboard)
+        #expect(try printed(["{\"a\":\"\u{9B}2J\"}"]) == "{\n  \"a\": \"\\u{9B}2J\"\n}\n")
+        #expect(try printed(["a\r", "\nb\r", "c\r"], type: "text/plain") == "a\r\nb\\rc\\r\n")
+        var text = TerminalText()
+        let bytes = Data("é\u{9B}🎉\u{202E}".utf8) + [0x9B, 0xE2]
+        let pieces = bytes.map { text.escaped([$0]) } + [text.escaped([], isLast: true)]
+        #expect(String(decoding: pieces.joined(), as: UTF8.self) == "é\\u{9B}🎉\\u{202E}\u{FFFD}\u{FFFD}")
     }
 
     @Test("a large body is not formatted") func largeBodies() throws {

@@ -90,6 +90,11 @@ import Testing
         }
     }
 
+    @Test("a word that a shell reads as something else is quoted") func quotedWords() {
+        let words = [("=ls", "'=ls'"), ("~", "'~'"), ("", "''"), ("a=b", "a=b"), ("\\'; x; '", #"''\\''\''; x; '\'''"#)]
+        for (word, quoted) in words { #expect(CurlText.quoted(word) == quoted) }
+    }
+
     @Test(
         "a pasted command of curl is translated",
         arguments: [
@@ -199,6 +204,44 @@ import Testing
         #expect(await tool.result().status == 0)
         #expect(server.requests.last?.body == Data("a=1".utf8))
         #expect(server.requests.last?.header("Accept-Encoding") == nil)
+    }
+
+    @Test(
+        "a command pasted from a browser prints what its codings hold",
+        arguments: [("br", "0b0280", "03"), ("zstd", "28b52ffd2005290000", "")])
+    func codings(_ name: String, _ before: String, _ after: String) async throws {
+        func bytes(_ digits: String) -> Data {
+            Data(stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(digits.dropFirst($0).prefix(2), radix: 16) })
+        }
+        let coded = bytes(before) + Data("hello".utf8) + bytes(after)
+        let server = try LoopbackServer { _, _ in
+            var response = ServerResponse.ok(coded, type: "text/plain")
+            response.headers.append(ServerField("Content-Encoding", name))
+            return response
+        }
+        let field = "Accept-Encoding: gzip, deflate, br;q=0.9, zstd, dcb, *"
+        let result = try await ToolRun.run("curl", server.url("/"), "--compressed", "-H", field)
+        #expect(result.text == "hello")
+        #expect(server.requests.last?.header("Accept-Encoding") == "gzip, deflate, br;q=0.9, zstd")
+        // Without --compressed curl decodes nothing.
+        #expect(try await ToolRun.run("curl", server.url("/"), "-H", field).output == coded)
+        #expect(server.requests.last?.header("Accept-Encoding") == String(field.dropFirst(17)))
+    }
+
+    @Test("a method in lower case is sent in upper case, which is said") func lowercaseMethod() async throws {
+        let server = try LoopbackServer.standard()
+        let result = try await ToolRun.run("curl", "-X", "post", server.url("/echo"))
+        #expect(result.error == "curlew: curl sends the method \"post\" as it is written; POST is sent\n")
+        #expect(server.requests.map(\.method) == ["POST"])
+    }
+
+    @Test("the codings that are named are those of the library") func knownCodings() {
+        let library = SessionManager.defaultHTTPHeaders["Accept-Encoding"]?.split(separator: ",").map {
+            $0.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)
+        }
+        #expect(library?.sorted() == ContentCodings.known.sorted())
+        #expect(ContentCodings.reduced("dcb, compress") == "identity")
+        #expect(ContentCodings.reduced("identity, *;q=0, br;q=0.0") == "identity, *;q=0, br;q=0.0")
     }
 
     @Test(

@@ -105,7 +105,7 @@ import Testing
             return nil
         }
         let run = try ToolRun(["dl", "-o", file.path, server.url("/file")])
-        let record = directory.file(".file.segments.part.state")
+        let record = directory.file(".file.segments.state")
         let start = ContinuousClock.now
         while (try? String(contentsOf: record, encoding: .utf8))?.contains("1048576\n") != true, ContinuousClock.now - start < .seconds(20)
         {

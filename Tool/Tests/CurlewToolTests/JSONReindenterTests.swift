@@ -57,6 +57,15 @@ private func formatted(_ text: String, pieces size: Int = .max) -> String {
         #expect(formatted(deep) == deep)
     }
 
+    @Test("text whose indentation takes too much memory is unchanged") func expansion() {
+        let text = String(repeating: "[", count: 100) + String(repeating: "0,", count: 100) + "0" + String(repeating: "]", count: 100)
+        for (limit, isFormatted) in [(30_000, false), (50_000, true)] {
+            var reindenter = JSONReindenter(maximumOutput: limit)
+            reindenter.append(text.utf8)
+            #expect((reindenter.finish() != Array(text.utf8)) == isFormatted)
+        }
+    }
+
     @Test("bytes that are not text are unchanged") func invalidUTF8() {
         var reindenter = JSONReindenter()
         reindenter.append([0xFF, 0x00, 0x5B])

@@ -113,28 +113,6 @@ import Testing
         #expect(try await ToolRun.run("-p", "m", server.url("/")).text.hasPrefix("queue "))
     }
 
-    @Test("a session keeps cookies and fields for its host, in a file of the user's own") func session() async throws {
-        let server = try LoopbackServer { _, _ in
-            ServerResponse(status: 200, headers: [ServerField("Set-Cookie", "k=v; Path=/")], body: .data(Data("x".utf8)))
-        }
-        let other = try LoopbackServer.standard()
-        let directory = try TemporaryDirectory()
-        let environment = ["XDG_CONFIG_HOME": directory.url.path]
-        #expect(try await ToolRun.run("--session", "s", server.url("/"), "X-A:1", environment: environment).status == 0)
-        #expect(try await ToolRun.run("--session", "s", server.url("/"), environment: environment).status == 0)
-        #expect(server.requests.last?.header("Cookie") == "k=v")
-        #expect(server.requests.last?.header("X-A") == "1")
-        let printed = try await ToolRun.run("--session", "s", "--curl", server.url("/"), "Cookie:a=b", environment: environment)
-        #expect(printed.text.contains(" -H 'Cookie: a=b; k=v' "))
-        let offline = try await ToolRun.run("--session", "s", "--offline", "--show-secrets", server.url("/"), environment: environment)
-        #expect(offline.text.contains("\nX-A: 1\nCookie: k=v\n"))
-        #expect(try await ToolRun.run("--session", "s", other.url("/json"), environment: environment).status == 0)
-        #expect(other.requests.last?.header("Cookie") == nil)
-        #expect(other.requests.last?.header("X-A") == nil)
-        let file = directory.file("curlew/sessions/127.0.0.1_\(server.port)/s.json")
-        #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
-    }
-
     @Test("the table of exit statuses is that of the program") func exitStatuses() throws {
         let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../README.md").standardized
         let sections = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "\n## ")
@@ -148,7 +126,7 @@ import Testing
         #expect(
             result.text == """
                 curl -L --max-redirs 20 --compressed -H 'User-Agent: curlew/\(CurlewInfo.version)' \
-                -H 'Accept: application/json, */*;q=0.5' -H 'Accept-Encoding: gzip, deflate' -H 'Content-Type: application/json' --data-binary '{"a":"it'\\''s"}' 'http://localhost:3000/x?q=1'
+                -H 'Accept: application/json, */*;q=0.5' -H 'Accept-Encoding: gzip, deflate, br, zstd' -H 'Content-Type: application/json' --data-binary '{"a":"it'\\''s"}' 'http://localhost:3000/x?q=1'
 
                 """)
     }
@@ -204,6 +182,37 @@ import Testing
         #expect(noTerminal.status == 2 || noTerminal.text == "in")
     }
 
+    @Test(
+        "netrc is read as by curl: quotes, escapes, users of a host, macros and comments",
+        arguments: [
+            ("machine h login a password \"b c\\t\\\"\\\\#\"", nil, "a:b c\t\"\\#"), ("machine h login a password b\\n#c", nil, "a:b\\n#c"),
+            ("machine h login a password 1\nmachine h login b password 2", "b", "b:2"),
+            ("machine h login a password 1 login b password 2", "b", "b:2"), ("machine h login a password 1", "b", nil),
+            ("macdef init\nmachine h login m password n\n\nmachine H login a password 1", nil, "a:1"),
+            ("machine x macdef y\nlogin z\n\nmachine h login a # password b\npassword c", nil, "a:c"),
+            ("machine x login y password machine\ndefault login a password \"\"", nil, "a:"), ("MACHINE h LOGIN a", nil, "a:"),
+            ("machine h password 1\nmachine h login a password 2\r\n", nil, "a:2"),
+        ] as [(String, String?, String?)])
+    func netrc(_ text: String, _ user: String?, _ credential: String?) throws {
+        #expect(try Netrc(text).credential(for: "h", user: user).map { "\($0.user):\($0.password)" } == credential)
+    }
+
+    @Test("netrc has the password of the user that is named, and a broken one is named itself") func netrcUser() async throws {
+        let server = try LoopbackServer { request, _ in .ok(request.header("Authorization") ?? "none") }
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(
+            Data("machine 127.0.0.1 login a password 1\nmachine 127.0.0.1 login u password p\n".utf8), to: "netrc")
+        let environment = ["NETRC": file.path]
+        for words in [["--user", "u", server.url("/")], [server.url("/").replacingOccurrences(of: "//", with: "//u@")]] {
+            #expect(try await ToolRun(["--netrc"] + words, environment: environment).result().text == "Basic dTpw")
+        }
+        #expect(try await ToolRun.run("--netrc", "-u", "x:y", server.url("/"), environment: environment).text == "Basic eDp5")
+        try directory.write(Data("\nmachine h login \"a\n".utf8), to: "netrc")
+        let broken = try await ToolRun.run("--netrc", server.url("/"), environment: environment)
+        #expect(broken.status == 2)
+        #expect(broken.error.hasPrefix("curlew: line 2 of "))
+    }
+
     @Test("a reserved word is a subcommand, and a host with a slash") func reservedWords() async throws {
         #expect(try await ToolRun.run("help").text == Help.text)
         let unknown = try await ToolRun.run("help", "nothing")
@@ -226,6 +235,20 @@ import Testing
         let json = try await ToolRun.run("sse", "-n", "2", "--json", server.url("/"))
         #expect(
             json.text == #"{"event":"message","id":"","data":"one"}"# + "\n" + #"{"event":"x","id":"3","data":"two\nthree"}"# + "\n")
+    }
+
+    @Test("sse tells why it waits", arguments: [true, false]) func eventsWait(_ isStopped: Bool) async throws {
+        let server = try LoopbackServer { _, _ in .ok("retry: 9000\ndata: one\n\n", type: "text/event-stream") }
+        let url = server.url("/")
+        if isStopped { server.stop() }
+        let run = try ToolRun(["sse", url])
+        let text = await ToolRun.text(of: run.error, until: "; connecting again in ")
+        #expect(text.hasPrefix("curlew: the server has closed the stream; ") == !isStopped)
+        #expect(text.contains("; connecting again in "))
+        run.signal(SIGTERM)
+        #expect(await run.status() == ExitStatus.terminated.rawValue)
+        close(run.output)
+        close(run.error)
     }
 
     @Test("bench sends the requests and tells how long they took") func bench() async throws {

@@ -14,6 +14,7 @@ private func plan(_ words: String..., environment: [String: String] = [:]) throw
         arguments: [
             ("example.org", "https://example.org"), ("http://example.org/a?b#c", "http://example.org/a?b#c"),
             (":8080/path", "http://localhost:8080/path"),
+            (":8080?a", "http://localhost:8080?a"),
             (":/path", "http://localhost/path"), (":", "http://localhost"), ("localhost:1?a", "http://localhost:1?a"),
             ("127.0.0.1", "http://127.0.0.1"),
             ("127.1.2.3:80/x", "http://127.1.2.3:80/x"), ("[::1]:8080/", "http://[::1]:8080/"), ("api.localhost", "http://api.localhost"),
@@ -106,7 +107,7 @@ private func plan(_ words: String..., environment: [String: String] = [:]) throw
         let headers = try plan("x", "user-agent:me", "Accept:", "X:1", "X: 2", "E;").headers
         #expect(
             headers.map { "\($0.name):\($0.value)" } == [
-                "Accept-Encoding:gzip, deflate", "user-agent:me", "X:1", "X:2", "E:", "Accept:*/*",
+                "Accept-Encoding:gzip, deflate, br, zstd", "user-agent:me", "X:1", "X:2", "E:", "Accept:*/*",
             ])
     }
 

@@ -30,13 +30,18 @@ struct ToolRun {
 
     /// Starts the tool, within a `ulimit` of the shell if one is given, with a terminal as standard output or standard error if requested.
     ///
-    /// - Parameter hasTerminal: whether the process has a controlling terminal, its `/dev/tty`, which gets what is fed.
+    /// - Parameters:
+    ///   - hasTerminal: whether the process has a controlling terminal, its `/dev/tty`, which gets what is fed.
+    ///   - program: another program in place of the tool.
+    ///   - folder: the working directory; that of the tests by default.
     init(
         _ words: [String], environment: [String: String] = [:], hasInput: Bool = false, outputIsTerminal: Bool = false,
-        errorIsTerminal: Bool = false, columns: Int = 0, limit: String? = nil, hasTerminal: Bool = false
+        errorIsTerminal: Bool = false, columns: Int = 0, limit: String? = nil, hasTerminal: Bool = false,
+        program: URL? = nil, folder: URL? = nil
     ) throws {
         let process = Process()
-        let executable = try Self.executable()
+        let executable = try program ?? Self.executable()
+        if let folder { process.currentDirectoryURL = folder }
         if let limit {
             process.executableURL = URL(fileURLWithPath: "/bin/sh")
             process.arguments = ["-c", "ulimit \(limit) && exec \"$0\" \"$@\"", executable.path] + words

@@ -37,6 +37,15 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(result.error.contains("the body is binary (image/png)"))
     }
 
+    @Test("a body does not control the terminal, unless it is to", arguments: ["--body-only", "--pretty=none", "--raw-output"])
+    func controls(_ word: String) async throws {
+        let server = try LoopbackServer { _, _ in .ok("\u{1B}]52;c;eA==\u{7}", type: "text/plain") }
+        let result = try await ToolRun.run("-b", word, server.url("/"), outputIsTerminal: true)
+        #expect(result.text.contains("\u{1B}") == (word == "--raw-output"))
+        let sent = try await ToolRun.run("-p", "B", word, "--raw", "\u{1B}c", server.url("/"), outputIsTerminal: true)
+        #expect(sent.text.contains("\u{1B}") == (word == "--raw-output"))
+    }
+
     @Test("a large body is written to a pipe completely") func largeBody() async throws {
         let server = try LoopbackServer.standard()
         let result = try await ToolRun.run(server.url("/bytes/30000000?seed=7"))
@@ -87,7 +96,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
                 Host: 127.0.0.1:\(server.port)
                 User-Agent: curlew/\(version)
                 Accept: */*
-                Accept-Encoding: gzip, deflate
+                Accept-Encoding: gzip, deflate, br, zstd
                 Authorization: Bearer <hidden>
                 Cookie: <hidden>
 
@@ -103,7 +112,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
                 Host: 127.0.0.1:\(server.port)
                 User-Agent: curlew/\(version)
                 Accept: */*
-                Accept-Encoding: gzip, deflate
+                Accept-Encoding: gzip, deflate, br, zstd
                 Authorization: Bearer <hidden>
                 Cookie: <hidden>
 
@@ -209,28 +218,6 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(server.requests.map(\.bodyChecksum) == Array(repeating: CRC32.checksum(of: body), count: 3))
     }
 
-    @Test("a pipe on standard input is the body of a request without one") func pipedInput() async throws {
-        let server = try LoopbackServer.standard()
-        let tool = try ToolRun([server.url("/echo")], hasInput: true)
-        tool.feed(Data("text".utf8))
-        #expect(await tool.result().status == 0)
-        #expect(server.requests.map(\.method) == ["POST"])
-        #expect(server.requests.first?.body == Data("text".utf8))
-        let empty = try ToolRun([server.url("/echo")], hasInput: true)
-        empty.feed(Data())
-        #expect(await empty.result().status == 0)
-        #expect(server.requests.last?.method == "GET")
-    }
-
-    @Test("standard input is not read for GET, with fields, or if it is to be ignored", arguments: [["GET"], ["a=1"], ["-I"]])
-    func silentInput(_ words: [String]) async throws {
-        let server = try LoopbackServer.standard()
-        let url = server.url("/json")
-        let tool = try ToolRun(words == ["GET"] ? ["GET", url] : [url] + words, hasInput: true)
-        #expect(await tool.result().text == json)
-        tool.feed(Data())
-    }
-
     @Test("credentials are sent") func credentials() async throws {
         let server = try LoopbackServer.standard()
         #expect(try await ToolRun.run("--token", "t", server.url("/auth-token?token=t")).status == 0)
@@ -304,46 +291,6 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(await tool.status() == 130)
         close(tool.output)
         close(tool.error)
-    }
-
-    @Test("--continue resumes an earlier download") func resumption() async throws {
-        let ranges = Lock<[String?]>([])
-        let server = try LoopbackServer { request, connection in
-            let isFirst = ranges.withLock { ranges in
-                ranges.append(request.header("Range"))
-                return ranges.count == 1
-            }
-            guard isFirst else { return .generated(length: 1_000_000, seed: 5, for: request) }
-            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\nETag: \"1000000-5\"\r\n\r\n")
-            try connection.send(raw: GeneratedBody(seed: 5).data(count: 600_000))
-            connection.close()
-            return nil
-        }
-        let directory = try TemporaryDirectory()
-        let file = directory.file("file")
-        let cut = try await ToolRun.run(server.url("/"), "--download", file.path, "--continue")
-        #expect(cut.status == ExitStatus.transfer.rawValue)
-        #expect(!FileManager.default.fileExists(atPath: file.path))
-        #expect(try await ToolRun.run(server.url("/"), "--download", file.path, "--continue").status == 0)
-        #expect(ranges.withLock { $0 } == [nil, "bytes=600000-"])
-        #expect(CRC32.checksum(of: try Data(contentsOf: file)) == GeneratedBody(seed: 5).checksum(count: 1_000_000))
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["file"])
-    }
-
-    @Test("--continue of a finished download downloads nothing, and says so") func finished() async throws {
-        let server = try LoopbackServer.standard()
-        let directory = try TemporaryDirectory()
-        let file = directory.file("file")
-        let words = [server.url("/bytes/1000?etag=v1"), "--download", file.path, "--continue"]
-        #expect(try await ToolRun.run(words[0], words[1], words[2], words[3]).status == 0)
-        let again = try await ToolRun.run(words[0], words[1], words[2], words[3])
-        // Where the file system has no extended attributes, the file is loaded again, and is in the way.
-        if again.status == 0 {
-            #expect(again.error == "\(file.path): the server has no newer version; nothing was downloaded\n")
-        } else {
-            #expect(again.error == "curlew: \(file.path): file exists; use --force to replace it\n")
-        }
-        #expect(try Data(contentsOf: file).count == 1000)
     }
 
     // MARK: Exit status

@@ -48,6 +48,29 @@ import Testing
         }
     }
 
+    @Test("a line that is not UTF-8 is refused, and those before it are sent") func invalidLine() async throws {
+        let isRefused = Gate()
+        let server = try LoopbackServer { request, connection in
+            guard let key = request.header("Sec-WebSocket-Key") else { return .status(400) }
+            let accept = SHA1.hash(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))
+            try connection.send(
+                raw: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                    + "Sec-WebSocket-Accept: \(Data(accept).base64EncodedString())\r\n\r\n")
+            _ = connection.wait(until: isRefused)
+            try connection.send(raw: Data([0x88, 2, 0x03, 0xE8]))
+            connection.close()
+            return nil
+        }
+        let run = try ToolRun(["ws", server.url("/")], hasInput: true)
+        run.feed(Data("one\n".utf8) + [0xFF, 0x0A] + Data("two\n".utf8))
+        let refusal = "curlew: line 2 of standard input is not UTF-8, and was not sent\n"
+        #expect(await ToolRun.text(of: run.error, until: refusal) == refusal)
+        isRefused.open()
+        let result = await run.result()
+        #expect(result.status == 10)
+        #expect(result.error == "")
+    }
+
     @Test("a closure for an error is one") func errors() async throws {
         let server = try Self.server([[0x88, 6, 0x03, 0xF3] + Array("oops".utf8)])
         let result = try await ToolRun.run("ws", server.url("/"))
