@@ -198,7 +198,7 @@ let package = Package(
             name: "DocumentationTests",
             dependencies: library + [
                 "CurlewCaching", "CurlewRequests", "CurlewOperations", "CurlewServices", "CurlewWebSocket", "CurlewEvents", "CurlewJSON",
-                "CurlewTestSupport", "CurlewTesting",
+                "CurlewDownloads", "CurlewHAR", "CurlewResilience", "CurlewTestSupport", "CurlewTesting",
             ]),
         // In Swift 5 mode, as the programs are for which the module is.
         .testTarget(

@@ -52,6 +52,8 @@ extension AFError.ResponseSerializationFailureReason {
         case .inputFileNil: self = .inputFileNil
         case .inputFileReadFailed(let url): self = .inputFileReadFailed(at: url)
         case .stringSerializationFailed(let encoding): self = .stringSerializationFailed(encoding: encoding)
+        // Core Foundation's kCFStringEncodingInvalidId, which Alamofire gets for such a name.
+        case .unknownCharset: self = .stringSerializationFailed(encoding: String.Encoding(rawValue: 0xFFFF_FFFF))
         case .jsonSerializationFailed(let error), .decodingFailed(let error): self = .jsonSerializationFailed(error: error)
         case .propertyListSerializationFailed(let error): self = .propertyListSerializationFailed(error: error)
         }

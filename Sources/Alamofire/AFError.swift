@@ -71,7 +71,7 @@ public enum AFError: Error, Sendable {
         case inputFileNil
         /// The file can't be read.
         case inputFileReadFailed(at: URL)
-        /// The bytes are not text in this encoding.
+        /// The bytes are not text in this encoding; its raw value is 0xFFFFFFFF if the response's charset is unknown.
         case stringSerializationFailed(encoding: String.Encoding)
         /// `JSONSerialization`, or a decoder, refused the bytes.
         case jsonSerializationFailed(error: any Error)
@@ -137,7 +137,7 @@ extension AFError {
         if case .responseValidationFailed(.unacceptableStatusCode(let code)) = self { code } else { nil }
     }
 
-    /// The encoding in which the bytes are not text.
+    /// The encoding in which the bytes are not text; its raw value is 0xFFFFFFFF if the response's charset is unknown.
     public var failedStringEncoding: String.Encoding? {
         if case .responseSerializationFailed(.stringSerializationFailed(let encoding)) = self { encoding } else { nil }
     }

@@ -7,7 +7,7 @@ import CurlewHTTP
 extension String {
     /// Returns the string as a URL.
     ///
-    /// Strict (RFC 3986): a string with characters that are not allowed in a URL is rejected, not repaired. Percent-encode them first.
+    /// Characters that a URL can't contain are percent-encoded after the host, and rejected before; see ``/CurlewHTTP/URLConvertible``.
     ///
     /// - Throws: ``AFError/invalidURL(url:)``.
     public func asURL() throws -> URL {

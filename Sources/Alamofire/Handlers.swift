@@ -46,7 +46,7 @@ extension DataRequest {
         translatingErrors().addResponseHandler(queue, CurlewCore.Serializers.data, completionHandler)
     }
 
-    /// Adds a handler that receives the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Adds a handler that receives the body as text, in the given encoding, else in that of the response.
     @preconcurrency @discardableResult
     public func responseString(
         queue: DispatchQueue? = nil, encoding: String.Encoding? = nil, completionHandler: @escaping @Sendable (DataResponse<String>) -> Void
@@ -86,7 +86,7 @@ extension DataRequest {
         DataTask(request: translatingErrors(), serializer: CurlewCore.Serializers.data)
     }
 
-    /// Returns a task for the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Returns a task for the body as text, in the given encoding, else in that of the response.
     public func serializingString(encoding: String.Encoding? = nil) -> DataTask<String> {
         DataTask(request: translatingErrors(), serializer: CurlewCore.Serializers.string(encoding))
     }
@@ -136,7 +136,7 @@ extension DownloadRequest {
         translatingErrors().addResponseHandler(queue, DownloadResponseSerializer(of: CurlewCore.Serializers.data), completionHandler)
     }
 
-    /// Adds a handler that receives the file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Adds a handler that receives the file's content as text, in the given encoding, else in that of the response.
     @preconcurrency @discardableResult
     public func responseString(
         queue: DispatchQueue? = nil, encoding: String.Encoding? = nil,
@@ -186,7 +186,7 @@ extension DownloadRequest {
         DownloadTask(request: translatingErrors(), serializer: DownloadResponseSerializer(of: CurlewCore.Serializers.data))
     }
 
-    /// Returns a task for the file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Returns a task for the file's content as text, in the given encoding, else in that of the response.
     public func serializingString(encoding: String.Encoding? = nil) -> DownloadTask<String> {
         DownloadTask(request: translatingErrors(), serializer: DownloadResponseSerializer(of: CurlewCore.Serializers.string(encoding)))
     }

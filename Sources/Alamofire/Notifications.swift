@@ -14,8 +14,9 @@ extension Notification.Name {
         public static let DidSuspend = NotificationMonitor.name("didSuspend")
         /// A request was cancelled; the object is the ``/CurlewCore/Request``.
         public static let DidCancel = NotificationMonitor.name("didCancel")
-        /// A request has finished, and its handlers run; the object is the ``/CurlewCore/SessionDelegate``. Data and upload requests have
-        /// the response's body under `Notification.Key.ResponseData`, unless it was streamed.
+        /// A request has finished, and its handlers run; the object is the ``/CurlewCore/SessionDelegate``, whose subscript has the request
+        /// until the observers have returned. Data and upload requests have the response's body under `Notification.Key.ResponseData`,
+        /// unless it was streamed.
         public static let DidComplete = NotificationMonitor.name("didComplete")
     }
 }
@@ -66,8 +67,11 @@ struct NotificationMonitor: EventMonitor {
         var userInfo: [AnyHashable: Any] = [Notification.Key.Task: task]
         // A download's data is its resume data; reading it would name the partial file, which no owner would remove.
         if request is DataRequest, let data = request.delegate.data { userInfo[Notification.Key.ResponseData] = data }
-        NotificationCenter.default.post(
-            name: Notification.Name.Task.DidComplete, object: request.sessionDelegate, userInfo: userInfo)
+        let delegate = request.sessionDelegate
+        // Observers look the request up, by the delegate's subscript.
+        delegate.present(request, of: task) {
+            NotificationCenter.default.post(name: Notification.Name.Task.DidComplete, object: delegate, userInfo: userInfo)
+        }
     }
 
     private func post(_ name: Notification.Name, of request: Request) {

@@ -57,4 +57,35 @@ public typealias URLSessionUploadTask = Never
 /// Not a type of requests' tasks, since tasks are not distinguished by type.
 @available(*, deprecated, message: "Tasks of requests are SessionTask; check whether the request is a DownloadRequest")
 public typealias URLSessionDownloadTask = Never
+
+// A class that conforms to one of these protocols, with methods for the tasks above, would compile and its methods would never be called:
+// they are not those of the protocol, which are optional.
+
+/// For delegates of Foundation's sessions with `FoundationNetworking.` before its name and those of tasks; requests have the closures of
+/// ``/CurlewCore/SessionDelegate``.
+@available(
+    *, unavailable, message: "Use SessionDelegate, or FoundationNetworking.URLSessionTaskDelegate and FoundationNetworking.URLSessionTask"
+)
+public typealias URLSessionTaskDelegate = FoundationNetworking.URLSessionTaskDelegate
+
+/// See ``URLSessionTaskDelegate``.
+@available(
+    *, unavailable,
+    message: "Use SessionDelegate, or FoundationNetworking.URLSessionDataDelegate and FoundationNetworking.URLSessionDataTask"
+)
+public typealias URLSessionDataDelegate = FoundationNetworking.URLSessionDataDelegate
+
+/// See ``URLSessionTaskDelegate``.
+@available(
+    *, unavailable,
+    message: "Use SessionDelegate, or FoundationNetworking.URLSessionDownloadDelegate and FoundationNetworking.URLSessionDownloadTask"
+)
+public typealias URLSessionDownloadDelegate = FoundationNetworking.URLSessionDownloadDelegate
+
+/// See ``URLSessionTaskDelegate``.
+@available(
+    *, unavailable,
+    message: "Use SessionDelegate, or FoundationNetworking.URLSessionWebSocketDelegate and FoundationNetworking.URLSessionTask"
+)
+public typealias URLSessionWebSocketDelegate = FoundationNetworking.URLSessionWebSocketDelegate
 #endif

@@ -28,7 +28,7 @@ extension DataRequest {
         CurlewCore.Serializers.data.translated()
     }
 
-    /// Returns a serializer for the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Returns a serializer for the body as text, in the given encoding, else in that of the response.
     public static func stringResponseSerializer(encoding: String.Encoding? = nil) -> DataResponseSerializer<String> {
         CurlewCore.Serializers.string(encoding).translated()
     }
@@ -54,7 +54,7 @@ extension DownloadRequest {
         DownloadResponseSerializer(translating: CurlewCore.Serializers.data)
     }
 
-    /// Returns a serializer for the file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Returns a serializer for the file's content as text, in the given encoding, else in that of the response.
     public static func stringResponseSerializer(encoding: String.Encoding? = nil) -> DownloadResponseSerializer<String> {
         DownloadResponseSerializer(translating: CurlewCore.Serializers.string(encoding))
     }
@@ -80,7 +80,7 @@ extension Request {
         DataRequest.dataResponseSerializer().serializeResponse(nil, response, data, error)
     }
 
-    /// Returns the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1. A given error becomes the
+    /// Returns the body as text, in the given encoding, else in that of the response. A given error becomes the
     /// failure.
     public static func serializeResponseString(
         encoding: String.Encoding?, response: HTTPURLResponse?, data: Data?, error: (any Error)?

@@ -88,7 +88,6 @@ static void (*openssl_set_msg_callback)(const void *ssl, ccurlew_tls_message_cal
 static long (*openssl_ctrl)(const void *ssl, int command, long number, void *pointer);
 static uint64_t (*openssl_set_options)(const void *ssl, uint64_t options);
 static void *(*openssl_get_peer_certificate)(const void *ssl);
-static int (*openssl_get_extension)(const void *certificate, int kind, int last);
 static void (*openssl_free_certificate)(void *certificate);
 
 static void openssl_find(void) {
@@ -105,7 +104,6 @@ static void openssl_find(void) {
     *(void **)&openssl_get_peer_certificate = dlsym(RTLD_DEFAULT, "SSL_get1_peer_certificate");
     if(!openssl_get_peer_certificate) /* its name before OpenSSL 3 */
         *(void **)&openssl_get_peer_certificate = dlsym(RTLD_DEFAULT, "SSL_get_peer_certificate");
-    *(void **)&openssl_get_extension = dlsym(RTLD_DEFAULT, "X509_get_ext_by_NID");
     *(void **)&openssl_free_certificate = dlsym(RTLD_DEFAULT, "X509_free");
 }
 
@@ -163,14 +161,13 @@ bool ccurlew_tls_end_sending(CURL *easy) {
 const void *ccurlew_tls_session(CURL *easy) { return openssl_session(easy); }
 
 bool ccurlew_tls_has_names(CURL *easy) {
-    enum { subject_alternative_names = 85 }; /* NID_subject_alt_name */
     const void *ssl = openssl_session(easy);
-    if(!ssl || !openssl_get_peer_certificate || !openssl_get_extension || !openssl_free_certificate)
+    if(!ssl || !openssl_get_peer_certificate || !openssl_free_certificate)
         return true;
     void *certificate = openssl_get_peer_certificate(ssl);
     if(!certificate)
         return true;
-    bool has_names = openssl_get_extension(certificate, subject_alternative_names, -1) >= 0;
+    bool has_names = ccurlew_names_host(certificate);
     openssl_free_certificate(certificate);
     return has_names;
 }

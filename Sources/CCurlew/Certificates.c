@@ -11,12 +11,18 @@
 #include <string.h>
 #include <unistd.h>
 
+typedef void (*free_data)(void *parent, void *data, void *all, int index, long number, void *pointer);
+
 /* All functions by name and type, available in OpenSSL 1.1.0 and later. */
 #define FUNCTIONS(each)                                                                                                                     \
     each(SSL_get_peer_cert_chain, void *, (const void *ssl))                                                                                \
     each(SSL_get0_verified_chain, void *, (const void *ssl))                                                                                \
     each(SSL_get_sigalgs, int, (void *ssl, int index, int *sign, int *hash, int *both, unsigned char *raw_sign, unsigned char *raw_hash))    \
+    each(SSL_get_certificate, void *, (const void *ssl))                                                                                    \
     each(SSL_CTX_get_cert_store, void *, (const void *context))                                                                             \
+    each(SSL_CTX_set_cert_cb, void, (void *context, int (*callback)(void *ssl, void *data), void *data))                                     \
+    each(SSL_CTX_set_ex_data, int, (void *context, int index, void *data))                                                                  \
+    each(CRYPTO_get_ex_new_index, int, (int kind, long number, void *pointer, void *create, void *copy, free_data destroy))                  \
     each(SSL_CTX_get_verify_mode, int, (const void *context))                                                                               \
     each(SSL_CTX_set_verify, void, (void *context, int mode, int (*callback)(int is_valid, void *verification)))                             \
     each(OPENSSL_sk_num, int, (const void *stack))                                                                                          \
@@ -29,7 +35,10 @@
     each(X509_free, void, (void *x509))                                                                                                     \
     each(X509_verify, int, (void *x509, void *key))                                                                                         \
     each(X509_get0_pubkey, void *, (const void *x509))                                                                                      \
-    each(X509_get_ext_by_NID, int, (const void *x509, int kind, int last))                                                                  \
+    each(X509_get_ext_d2i, void *, (const void *x509, int kind, int *is_critical, int *index))                                              \
+    each(GENERAL_NAMES_free, void, (void *names))                                                                                           \
+    each(X509_check_host, int, (void *x509, const char *name, size_t length, unsigned flags, char **peer))                                  \
+    each(X509_check_ip_asc, int, (void *x509, const char *address, unsigned flags))                                                         \
     each(X509_STORE_new, void *, (void))                                                                                                    \
     each(X509_STORE_free, void, (void *store))                                                                                              \
     each(X509_STORE_add_cert, int, (void *store, void *x509))                                                                               \
@@ -56,6 +65,10 @@ FUNCTIONS(DECLARE)
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_all;
+/* Of what an SSL_CTX owns. */
+static int guard_index = -1;
+
+static void free_guard(void *context, void *data, void *all, int index, long number, void *pointer);
 
 static void find_all(void) {
     has_all = true;
@@ -63,6 +76,10 @@ static void find_all(void) {
     *(void **)&openssl_##name = dlsym(RTLD_DEFAULT, #name);                                                                                 \
     has_all = has_all && openssl_##name;
     FUNCTIONS(FIND)
+    enum { ssl_context = 1 }; /* CRYPTO_EX_INDEX_SSL_CTX */
+    if(has_all)
+        guard_index = openssl_CRYPTO_get_ex_new_index(ssl_context, 0, NULL, NULL, NULL, free_guard);
+    has_all = has_all && guard_index >= 0;
 }
 
 static bool has_openssl(void) {
@@ -108,9 +125,8 @@ static const void *session(CURL *easy) {
     return has_openssl() ? info->internals : NULL;
 }
 
-bool ccurlew_tls_sent_certificates(CURL *easy, ccurlew_certificate_callback callback, void *context) {
-    const void *ssl = session(easy);
-    void *stack = ssl ? openssl_SSL_get_peer_cert_chain(ssl) : NULL;
+bool ccurlew_tls_sent_certificates(const void *ssl, ccurlew_certificate_callback callback, void *context) {
+    void *stack = ssl && has_openssl() ? openssl_SSL_get_peer_cert_chain(ssl) : NULL;
     int count = stack ? openssl_OPENSSL_sk_num(stack) : 0;
     for(int index = 0; index < count; index++) {
         if(!hand_over(openssl_OPENSSL_sk_value(stack, index), callback, context))
@@ -125,9 +141,21 @@ bool ccurlew_tls_requests_certificate(CURL *easy) {
     return ssl && openssl_SSL_get_sigalgs((void *)ssl, -1, NULL, NULL, NULL, NULL, NULL) > 0;
 }
 
-bool ccurlew_tls_path(CURL *easy, ccurlew_certificate_callback callback, void *context) {
-    const void *ssl = session(easy);
-    return ssl && hand_over_path(openssl_SSL_get0_verified_chain(ssl), callback, context);
+bool ccurlew_tls_path(const void *ssl, ccurlew_certificate_callback callback, void *context) {
+    return ssl && has_openssl() && hand_over_path(openssl_SSL_get0_verified_chain(ssl), callback, context);
+}
+
+bool ccurlew_tls_names(const void *ssl, const char *host) {
+    enum { no_partial_wildcards = 0x4, never_subject = 0x20 }; /* X509_CHECK_FLAG_… */
+    void *stack = openssl_SSL_get_peer_cert_chain(ssl);
+    void *leaf = stack && openssl_OPENSSL_sk_num(stack) > 0 ? openssl_OPENSSL_sk_value(stack, 0) : NULL;
+    if(!leaf)
+        return false;
+    int result = openssl_X509_check_ip_asc(leaf, host, 0);
+    if(result == -2) /* not an address */
+        result = openssl_X509_check_host(leaf, host, 0, no_partial_wildcards | never_subject, NULL);
+    openssl_ERR_clear_error();
+    return result == 1;
 }
 
 static void *parse(const struct ccurlew_bytes *certificate) {
@@ -202,6 +230,17 @@ const char *ccurlew_verify(const struct ccurlew_bytes *chain, size_t count, cons
 static pthread_once_t defaults_once = PTHREAD_ONCE_INIT;
 static const char *default_file, *default_directory;
 static bool are_libcurls;
+static const char *environment_file, *environment_directory;
+
+/* A copy of a variable of the environment, which may change; NULL if it is not set or empty, or if the program has privileges of its own. */
+static const char *variable(const char *name) {
+#ifdef __linux__
+    const char *value = secure_getenv(name);
+#else
+    const char *value = getenv(name);
+#endif
+    return value && *value ? strdup(value) : NULL;
+}
 
 static const char *first_readable(const char *preferred, const char *const *others) {
     if(preferred && access(preferred, R_OK) == 0)
@@ -216,6 +255,10 @@ static void find_defaults(void) {
                                         "/etc/ssl/cert.pem", NULL};
     static const char *const directories[] = {"/etc/ssl/certs", "/etc/pki/tls/certs", NULL};
     const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    environment_file = variable("CURL_CA_BUNDLE");
+    if(!environment_file)
+        environment_file = variable("SSL_CERT_FILE");
+    environment_directory = variable("SSL_CERT_DIR");
     default_file = first_readable(info->cainfo, files);
     default_directory = first_readable(info->capath, directories);
     if(default_file || default_directory) {
@@ -228,14 +271,24 @@ static void find_defaults(void) {
     are_libcurls = true;
 }
 
-const char *ccurlew_default_ca_file(void) {
+const char *ccurlew_environment_ca_file(void) {
     pthread_once(&defaults_once, find_defaults);
-    return default_file;
+    return environment_file;
 }
 
-const char *ccurlew_default_ca_directory(void) {
+const char *ccurlew_environment_ca_directory(void) {
     pthread_once(&defaults_once, find_defaults);
-    return default_directory;
+    return environment_directory;
+}
+
+const char *ccurlew_default_ca_file(bool uses_environment) {
+    pthread_once(&defaults_once, find_defaults);
+    return uses_environment && environment_file ? environment_file : default_file;
+}
+
+const char *ccurlew_default_ca_directory(bool uses_environment) {
+    pthread_once(&defaults_once, find_defaults);
+    return uses_environment && environment_directory ? environment_directory : default_directory;
 }
 
 static CURLcode add_directory(CURL *easy, void *context, void *directory) {
@@ -246,10 +299,11 @@ static CURLcode add_directory(CURL *easy, void *context, void *directory) {
     return CURLE_OK;
 }
 
-CURLcode ccurlew_cache_default_authorities(CURL *easy) {
-    const char *file = ccurlew_default_ca_file(), *directory = ccurlew_default_ca_directory();
-    CURLcode code = are_libcurls ? CURLE_OK : curl_easy_setopt(easy, CURLOPT_CAINFO, file);
-    if(code == CURLE_OK && !are_libcurls)
+CURLcode ccurlew_cache_default_authorities(CURL *easy, bool uses_environment) {
+    const char *file = ccurlew_default_ca_file(uses_environment), *directory = ccurlew_default_ca_directory(uses_environment);
+    bool is_set = are_libcurls && file == default_file && directory == default_directory;
+    CURLcode code = is_set ? CURLE_OK : curl_easy_setopt(easy, CURLOPT_CAINFO, file);
+    if(code == CURLE_OK && !is_set)
         code = curl_easy_setopt(easy, CURLOPT_CAPATH, directory);
     if(code != CURLE_OK || !file || !directory || !has_openssl())
         return code;
@@ -259,11 +313,29 @@ CURLcode ccurlew_cache_default_authorities(CURL *easy) {
     return code == CURLE_OK ? curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, add_directory) : code;
 }
 
-/* Refuses a leaf without subject alternative names, in addition to what OpenSSL refuses. */
+bool ccurlew_names_host(const void *x509) {
+    enum { subject_alternative_names = 85, dns_name = 2, ip_address = 7 }; /* NID_subject_alt_name, GEN_DNS, GEN_IPADD */
+    if(!has_openssl())
+        return true;
+    bool names_host = false;
+    void *names = openssl_X509_get_ext_d2i(x509, subject_alternative_names, NULL, NULL);
+    int count = names ? openssl_OPENSSL_sk_num(names) : 0;
+    for(int index = 0; index < count; index++) {
+        /* The first member of a GENERAL_NAME is its type. */
+        int type = *(const int *)openssl_OPENSSL_sk_value(names, index);
+        names_host = names_host || type == dns_name || type == ip_address;
+    }
+    if(names)
+        openssl_GENERAL_NAMES_free(names);
+    openssl_ERR_clear_error();
+    return names_host;
+}
+
+/* Refuses a leaf without alternative names of a host, in addition to what OpenSSL refuses. */
 static int check_names(int is_valid, void *verification) {
-    enum { subject_alternative_names = 85, hostname_mismatch = 62 }; /* NID_subject_alt_name, X509_V_ERR_HOSTNAME_MISMATCH */
+    enum { hostname_mismatch = 62 }; /* X509_V_ERR_HOSTNAME_MISMATCH */
     if(!is_valid || openssl_X509_STORE_CTX_get_error_depth(verification) != 0 ||
-       openssl_X509_get_ext_by_NID(openssl_X509_STORE_CTX_get_current_cert(verification), subject_alternative_names, -1) >= 0)
+       ccurlew_names_host(openssl_X509_STORE_CTX_get_current_cert(verification)))
         return is_valid;
     openssl_X509_STORE_CTX_set_error(verification, hostname_mismatch);
     return 0;
@@ -276,4 +348,53 @@ static CURLcode require_names(CURL *easy, void *context, void *directory) {
 
 CURLcode ccurlew_require_names(CURL *easy) {
     return has_openssl() ? curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, require_names) : CURLE_OK;
+}
+
+/* Set before the option that leads to its use; always the same. */
+static _Atomic(ccurlew_presentation_callback) make_guard;
+
+static void free_guard(void *context, void *data, void *all, int index, long number, void *pointer) {
+    (void)context, (void)all, (void)index, (void)number, (void)pointer;
+    struct ccurlew_presentation_guard *guard = data;
+    if(guard)
+        guard->release(guard->context);
+    free(guard);
+}
+
+static int may_present(void *ssl, void *data) {
+    const struct ccurlew_presentation_guard *guard = data;
+    /* A connection to a proxy has no certificate to present. */
+    return !openssl_SSL_get_certificate(ssl) || guard->may_present(guard->context, ssl);
+}
+
+static CURLcode guard_presentation(CURL *easy, void *context, void *directory) {
+    if(directory)
+        add_directory(easy, context, directory);
+    void *member = ccurlew_get_private(easy);
+    /* libcurl's own handles, which resolve names, have neither this nor a certificate. */
+    if(!member)
+        return CURLE_OK;
+    struct ccurlew_presentation_guard *guard = malloc(sizeof *guard);
+    if(!guard)
+        return CURLE_OUT_OF_MEMORY;
+    *guard = make_guard(member);
+    if(openssl_SSL_CTX_set_ex_data(context, guard_index, guard) != 1) {
+        free_guard(context, guard, NULL, guard_index, 0, NULL);
+        return CURLE_OUT_OF_MEMORY;
+    }
+    openssl_SSL_CTX_set_cert_cb(context, may_present, guard);
+    return CURLE_OK;
+}
+
+static CURLcode guard_presentation_and_require_names(CURL *easy, void *context, void *directory) {
+    require_names(easy, context, NULL);
+    return guard_presentation(easy, context, directory);
+}
+
+CURLcode ccurlew_guard_presentation(CURL *easy, bool requires_names, ccurlew_presentation_callback callback) {
+    if(!has_openssl())
+        return CURLE_OK;
+    make_guard = callback;
+    return curl_easy_setopt(
+        easy, CURLOPT_SSL_CTX_FUNCTION, requires_names ? guard_presentation_and_require_names : guard_presentation);
 }

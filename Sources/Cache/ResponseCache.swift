@@ -5,7 +5,7 @@ import CurlewHTTP
 ///
 /// Sessions that are given the same object share its responses. So do several processes with stores in one directory (`.disk` of the product
 /// CurlewCaching). Responses to requests with `Authorization` serve only requests with the same credentials, unless they are `public`.
-/// Cookies are no part of that: users whose requests differ only in their cookies need a cache each, as they need a session each.
+/// Of the session's cookies their store and their names count, not their values: users who follow one another in one store need a cache each.
 ///
 /// All members are thread-safe. Those that read or change the store block while it does, on disk for example; errors are the store's.
 public final class ResponseCache: Sendable {
@@ -144,13 +144,14 @@ public final class ResponseCache: Sendable {
 
     // MARK: Removing
 
-    /// Removes the responses stored for a URL, all variants, and those for other URLs that `No-Vary-Search` lets answer requests for it; its
-    /// fragment does not matter.
+    /// Removes the responses stored for a URL, all variants, of all users, and those for other URLs that `No-Vary-Search` lets answer requests
+    /// for it; its fragment does not matter. Copies in the memory of all processes (``TieredCacheStorage``) go as well, also those of
+    /// responses that the store has evicted.
     public func remove(_ url: String) throws {
-        try store.remove(StorageRules.withoutFragment(url))
+        try store.remove(StorageRules.identity(of: url))
     }
 
-    /// Removes all responses.
+    /// Removes all responses, and all copies in the memory of processes (``TieredCacheStorage``).
     public func removeAll() throws {
         try store.removeAll()
     }
@@ -163,9 +164,9 @@ public final class ResponseCache: Sendable {
     @discardableResult
     public func remove(tag: String) throws -> Int {
         guard tagHeader != nil else { return 0 }
-        var urls: [String] = []
+        var urls: Set<[UInt8]> = []
         try store.forEachRecord(tagged: tag) { record in
-            if let url = url(of: record, where: { $0.tags.contains(tag) }) { urls.append(url) }
+            if let url = url(of: record, where: { $0.tags.contains(tag) }) { urls.insert(url) }
         }
         let count = try remove(urls)
         // Last, so that nothing that has the tag can be copied from the store after it.
@@ -173,30 +174,48 @@ public final class ResponseCache: Sendable {
         return count
     }
 
-    /// Removes the responses for which a closure returns `true`, and with them the other variants of their URLs. Reads the whole store.
+    /// Removes the responses for which a closure returns `true`, and with them the other variants of their URLs. Reads the whole store, and the
+    /// copies in the memory of this process (``TieredCacheStorage``), but not those that only other processes have of responses that the store
+    /// has evicted.
     ///
     /// - Returns: the number of URLs whose responses were removed.
     @discardableResult
     public func remove(matching isRemoved: (Entry) -> Bool) throws -> Int {
-        var urls: [String] = []
-        try store.forEachRecord { record in
-            if let url = url(of: record, where: isRemoved) { urls.append(url) }
+        var urls: Set<[UInt8]> = []
+        func visit(_ record: VariantRecord) {
+            if let url = url(of: record, where: isRemoved) { urls.insert(url) }
         }
+        try store.forEachRecord(visit)
+        store.forEachCopy(visit)
         return try remove(urls)
     }
 
-    /// The URL of a record if one of its responses is to be removed.
-    private func url(of record: VariantRecord, where isRemoved: (Entry) -> Bool) -> String? {
-        record.variants.contains { isRemoved(entry($0.head)) } ? record.variants.first?.head.url : nil
+    /// The bytes of a record's URL if one of its responses is to be removed: several records, of different partitions, may have it.
+    private func url(of record: VariantRecord, where isRemoved: (Entry) -> Bool) -> [UInt8]? {
+        record.variants.contains { isRemoved(entry($0.head)) } ? record.variants.first.map { Array($0.head.url.utf8) } : nil
     }
 
-    private func remove(_ urls: [String]) throws -> Int {
-        for url in urls { try store.removeOwn(url) }
+    private func remove(_ urls: Set<[UInt8]>) throws -> Int {
+        for url in urls { try store.removeOwn(String(decoding: url, as: UTF8.self)) }
         return urls.count
     }
 
     /// Removes all responses of an origin.
     package func remove(origin: HTTPOrigin) throws {
         try remove { HTTPOrigin(url: $0.url) == origin }
+    }
+}
+
+// MARK: - CustomReflectable
+
+extension ResponseCache.Entry: CustomReflectable {
+    /// The entry's parts, redacted.
+    public var customMirror: Mirror {
+        .redacted(
+            self,
+            [
+                "url": url.redactedURL, "statusCode": statusCode, "headers": headers, "responseDate": responseDate,
+                "expirationDate": expirationDate, "tags": tags,
+            ])
     }
 }

@@ -270,7 +270,7 @@ package final class VariantStore: Sendable {
         try writing.withLock { _ in
             let partitions = try partitions(of: url)
             // Before the records: what is not listed is not found.
-            if !partitions.isEmpty { try storage.removeEntry(for: Self.partitionsKey(url)) }
+            if !partitions.isEmpty || hasCopies { try storage.removeEntry(for: Self.partitionsKey(url)) }
             try removeRecord(of: url, in: "")
             for partition in partitions { try removeRecord(of: url, in: partition) }
         }
@@ -278,8 +278,10 @@ package final class VariantStore: Sendable {
 
     /// Removes the record of a partition; with the lock held.
     private func removeRecord(of url: String, in partition: String) throws {
-        guard let bytes = try storage.metadata(for: Self.key(url, in: partition)) else { return }
+        let bytes = try storage.metadata(for: Self.key(url, in: partition))
+        guard bytes != nil || hasCopies else { return }
         try storage.removeEntry(for: Self.key(url, in: partition))
+        guard let bytes else { return }
         for variant in VariantRecord(decoding: bytes)?.variants ?? [] where variant.body != 0 {
             try storage.removeEntry(for: Self.key(url, variant.body))
         }
@@ -314,7 +316,10 @@ package final class VariantStore: Sendable {
         for old in dropped { try removeRecord(of: url, in: old) }
     }
 
-    /// Removes everything that this store has stored, and nothing else that may be in the storage.
+    /// Whether there are copies in memory, also of entries that the storage behind them has evicted: of these only removing a key tells.
+    private var hasCopies: Bool { storage is TieredCacheStorage }
+
+    /// Removes everything that this store has stored, and nothing else that may be in the storage, apart from copies in memory.
     package func removeAll() throws {
         var keys: [CacheKey] = []
         try storage.forEachEntry { key, _, _ in
@@ -324,11 +329,20 @@ package final class VariantStore: Sendable {
         try writing.withLock { _ in
             for key in keys { try storage.removeEntry(for: key) }
         }
+        try (storage as? TieredCacheStorage)?.removeCopies()
     }
 
     /// Calls `visit` with what is stored for each URL.
     package func forEachRecord(_ visit: (VariantRecord) -> Void) throws {
         try storage.forEachEntry { key, metadata, _ in
+            if let record = Self.record(key, metadata) { visit(record) }
+            return true
+        }
+    }
+
+    /// Calls `visit` with what copies in the memory of this process are of, also if the storage behind them has evicted it.
+    func forEachCopy(_ visit: (VariantRecord) -> Void) {
+        (storage as? TieredCacheStorage)?.front.forEachEntry { key, metadata, _ in
             if let record = Self.record(key, metadata) { visit(record) }
             return true
         }

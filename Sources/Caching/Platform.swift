@@ -40,14 +40,3 @@ extension timespec {
     /// Nanoseconds since 1970. Wraps around for years that no clock shows.
     var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
 }
-
-extension stat {
-    /// The time of the last change of the status.
-    var changed: timespec {
-        #if canImport(Darwin)
-        st_ctimespec
-        #else
-        st_ctim
-        #endif
-    }
-}

@@ -48,6 +48,6 @@ struct VerifiedFiles: Sendable {
 
     private static func mark(_ status: stat, _ hash: UInt64) -> Mark {
         Mark(
-            size: Int64(status.st_size), modified: status.modificationTime.nanoseconds, changed: status.changed.nanoseconds, hash: hash)
+            size: Int64(status.st_size), modified: status.modificationTime.nanoseconds, changed: status.changeTime.nanoseconds, hash: hash)
     }
 }

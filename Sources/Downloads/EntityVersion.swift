@@ -58,19 +58,23 @@ struct EntityVersion: Codable, Equatable, Sendable {
         }
         let hasDigest = isSame
         if let tag {
-            if other.tag == tag { return .same }
+            if let known = other.tag, known.hasSameBytes(as: tag) { return .same }
             // Also if the tag has become a weak one.
             if isOwn, head.value(for: "ETag") != nil { return .different }
         }
         // A mirror has tags of its own: another one than it was asked for is another version, also on the same date; a digest decides first.
-        if let condition, condition.hasBytePrefix("\""), !hasDigest, let known = head.value(for: "ETag"), known != condition {
+        if let condition, condition.hasBytePrefix("\""), !hasDigest, let known = head.value(for: "ETag"),
+            !known.hasSameBytes(as: condition)
+        {
             return .different
         }
         if let known = head.value(for: "Last-Modified"), let date {
             if known != date, isOwn { return .different }
             isSame = isSame || known == date
         }
-        if let condition { isSame = isSame || ["ETag", "Last-Modified"].contains { head.value(for: $0) == condition } }
+        if let condition {
+            isSame = isSame || ["ETag", "Last-Modified"].contains { head.value(for: $0)?.hasSameBytes(as: condition) == true }
+        }
         return isSame ? .same : .unknown
     }
 }

@@ -3,6 +3,14 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
+/// To whom a response was sent, and from where, by digests.
+struct SegmentReceipt: Codable, Equatable, Sendable {
+    /// The credentials; `nil` for none.
+    var sender: String?
+    /// The URL after redirects, without its query.
+    var place: String?
+}
+
 /// The file into which segments are written, and the record beside it of what it has.
 ///
 /// The file is hidden beside the destination and as long as the whole from the start, with holes. The record is a line of JSON about the
@@ -17,6 +25,10 @@ final class SegmentFile: Sendable {
         let source: String
         let version: EntityVersion
         let system: String?
+        /// Who has sent it; `nil` for plain requests, and in records of earlier versions.
+        var responder: String?
+        /// To whom, and from where; `nil` in records of earlier versions.
+        var receipt: SegmentReceipt?
     }
 
     private struct State {
@@ -32,6 +44,8 @@ final class SegmentFile: Sendable {
     private static let longestRecord = 4 << 20
 
     let destination: URL
+    /// Who answers the requests (``SessionManager/responder(to:_:)``): bytes of another one are not continued.
+    private let responder: String?
     private let part: PartFile
     private let descriptor: Int32
     private let state = Lock(State())
@@ -42,9 +56,10 @@ final class SegmentFile: Sendable {
     /// Opens the part file of a destination, which is created if there is none, and locks it.
     ///
     /// - Throws: ``SegmentedDownloadError/inUse(_:)`` if another download has it; `CocoaError` with the path.
-    init(for destination: URL) throws {
+    init(for destination: URL, responder: String) throws {
         self.destination = destination
-        let url = PartFile.stableURL(for: destination, suffix: ".segments")
+        self.responder = responder.isEmpty ? nil : responder
+        let url = PartFile.stableURL(for: destination, kind: "segments")
         guard let part = PartFile(continuing: url, isMade: true) else {
             let code = errno
             guard access(url.path, F_OK) == 0 else { throw FileError.writing(url.deletingLastPathComponent().path, code) }
@@ -63,22 +78,20 @@ final class SegmentFile: Sendable {
     // MARK: The record
 
     /// Reads the record of an earlier download, and continues it; `nil` if there is none that can be used.
-    func resume() throws -> (source: String, version: EntityVersion, written: ByteRanges)? {
+    func resume() throws -> (source: String, version: EntityVersion, receipt: SegmentReceipt, written: ByteRanges)? {
         guard let (header, written) = readRecord(), written.end <= header.version.total, written.end <= part.length,
-            header.version.isValid, written.count > 0
+            header.version.isValid, header.responder == responder, written.count > 0
         else { return nil }
         try state.withLock { state in
             state.header = header
             state.written = written
             try rewrite(&state)
         }
-        return (header.source, header.version, written)
+        return (header.source, header.version, header.receipt ?? SegmentReceipt(), written)
     }
 
     private func readRecord() -> (Header, ByteRanges)? {
-        guard let handle = try? FileHandle(forReadingFrom: recordURL), let data = try? handle.read(upToCount: Self.longestRecord) else {
-            return nil
-        }
+        guard let data = try? PrivateFile.read(recordURL.path, upTo: Self.longestRecord) else { return nil }
         var lines = data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         // The last one is empty, or was cut.
         lines.removeLast()
@@ -102,7 +115,7 @@ final class SegmentFile: Sendable {
     }
 
     /// Empties the file for a version, whose ranges are recorded if it can be recognized later.
-    func begin(_ version: EntityVersion?, from source: String) throws {
+    func begin(_ version: EntityVersion?, from source: String, _ receipt: SegmentReceipt? = nil) throws {
         try state.withLock { state in
             closeRecord(&state)
             // In this order, so that bytes are at no moment described by the record of another version.
@@ -111,7 +124,9 @@ final class SegmentFile: Sendable {
                 throw FileError.writing(url.path, errno)
             }
             state.written = ByteRanges()
-            state.header = version.map { Header(source: source, version: $0, system: systemStart) }
+            state.header = version.map {
+                Header(source: source, version: $0, system: systemStart, responder: responder, receipt: receipt)
+            }
             if version?.isReliable == true { try rewrite(&state) } else { state.header = nil }
         }
     }
@@ -121,7 +136,8 @@ final class SegmentFile: Sendable {
         guard let header = state.header else { return }
         closeRecord(&state)
         guard syncData(descriptor) == 0 else { throw FileError.writing(url.path, errno) }
-        let current = Header(source: header.source, version: header.version, system: systemStart)
+        let current = Header(
+            source: header.source, version: header.version, system: systemStart, responder: responder, receipt: header.receipt)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         var text = String(decoding: try encoder.encode(current), as: UTF8.self) + "\n"
@@ -214,8 +230,8 @@ final class SegmentFile: Sendable {
 
     // MARK: The end
 
-    /// Moves the complete file to its destination, and removes the record.
-    func commit(length: Int64, replacing: Bool, mark: ((Int32) -> Void)?) throws {
+    /// Moves the complete file to its destination, in the same directory, and removes the record.
+    func commit(to destination: URL, length: Int64, replacing: Bool, mark: ((Int32) -> Void)?) throws {
         guard ftruncate(descriptor, off_t(length)) == 0 else { throw FileError.writing(url.path, errno) }
         if let mark { part.setMark(mark) }
         try part.close()

@@ -105,8 +105,9 @@ struct SegmentPlan: Sendable {
     /// Whether a segment has a quarter of the usual speed at most, and would still take five seconds.
     private func isSlow(_ segment: Segment, _ now: ContinuousClock.Instant) -> Bool {
         guard ended.time > .zero, segment.since + .seconds(2) < now else { return false }
-        let usual = Double(ended.bytes) / (ended.time / .seconds(1))
-        let own = Double(segment.received) / ((now - segment.since) / .seconds(1))
+        // Swift 6.2 finds no quotient of durations in a quotient.
+        let (usualTime, ownTime): (Double, Double) = (ended.time / .seconds(1), (now - segment.since) / .seconds(1))
+        let (usual, own) = (Double(ended.bytes) / usualTime, Double(segment.received) / ownTime)
         return own * 4 < usual && Double(segment.remaining) > own * 5
     }
 

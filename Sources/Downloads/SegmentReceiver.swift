@@ -60,6 +60,7 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
 
     /// Judges the head; returns how the segment ends because of it, or `nil` to receive the body.
     private func accept(_ head: ResponseHead, _ body: BodyStream) async throws -> SegmentedTransfer.Ending? {
+        if head.statusCode == 200 || head.statusCode == 206 { try await takeName(head) }
         switch head.statusCode {
         case 200: return try acceptWhole(head)
         case 206: return try acceptPart(head)
@@ -73,10 +74,36 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
         }
     }
 
+    /// Gives the file the name that the first response suggests, if it is to have that.
+    ///
+    /// - Throws: ``SegmentedTransfer/Unchanged`` if there is this file already, `CocoaError` if there is another one.
+    private func takeName(_ head: ResponseHead) async throws {
+        guard transfer.options.takesSuggestedName else { return }
+        let urls = transfer.state.withLock { state in (first: state.sources[0].url, own: state.sources[source].url) }
+        let name = SuggestedFileName.name(
+            contentDisposition: head.value(for: "Content-Disposition"), url: request.response?.url ?? urls.own)
+        let file = transfer.file.destination.deletingLastPathComponent().appendingPathComponent(name)
+        let isFirst = transfer.state.withLock { state in
+            defer { state.destination = state.destination ?? file }
+            return state.destination == nil
+        }
+        guard isFirst else { return }
+        let responder = transfer.manager.responder(to: urls.first, nil)
+        let unchanged = try await SegmentedDownload.unchangedFile(at: file, of: urls.first, by: responder, transfer.options) {
+            $0.isRepeated(
+                by: head, length: head.wholeLength(isDecoded: transfer.manager.decodesContent), from: request.sourceURL,
+                for: receipt.sender)
+        }
+        if let unchanged { throw SegmentedTransfer.Unchanged(result: unchanged) }
+    }
+
+    /// Whether the bytes that arrive are others than those that the head is about.
+    private func isDecoded(_ head: ResponseHead) -> Bool { head.isCoded && transfer.manager.decodesContent }
+
     private func invalid(_ reason: String) -> SegmentedDownloadError { .invalidResponse(url: url, reason: reason) }
 
     private func acceptWhole(_ head: ResponseHead) throws -> SegmentedTransfer.Ending? {
-        let length = head.isCoded ? nil : head.expectedBodyLength
+        let length = isDecoded(head) ? nil : head.expectedBodyLength
         if let (version, isOwn) = transfer.state.withLock({ state in state.version.map { ($0, state.owner == source) } }) {
             let error = invalid("a whole response to the request of a range")
             switch version.match(head, total: length, isOwn: isOwn, condition: nil) {
@@ -89,7 +116,7 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
         // The first response, to the request of a range from the start: its body is the file.
         try transfer.file.begin(nil, from: "")
         let digests =
-            head.isCoded ? [:] : DigestField(head, "Content-Digest").digests.merging(DigestField(head, "Repr-Digest").digests) { $1 }
+            isDecoded(head) ? [:] : DigestField(head, "Content-Digest").digests.merging(DigestField(head, "Repr-Digest").digests) { $1 }
         transfer.state.withLock { state in
             state.isWhole = true
             state.plan.makeWhole(segment.id, length: length)
@@ -102,13 +129,27 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
     }
 
     private func mark(_ head: ResponseHead, _ state: SegmentedTransfer.State) -> SegmentedTransfer.Mark? {
-        guard let first = state.sources.first, source == 0, !head.isCoded else { return nil }
-        return SegmentedTransfer.Mark(url: first.url, head: head, source: request.sourceURL)
+        guard let first = state.sources.first, source == 0, !isDecoded(head) else { return nil }
+        return SegmentedTransfer.Mark(url: first.url, head: head, source: request.sourceURL, sender: receipt.sender)
+    }
+
+    /// To whom the response was sent, and from where.
+    private var receipt: SegmentReceipt {
+        SegmentReceipt(sender: request.sender(cookies: transfer.cookies), place: FinishedDownload.place(of: request.sourceURL))
+    }
+
+    /// Whether what an earlier download has left may be continued by the first response to this one: to another user only if it has the same
+    /// digest of the whole, or the same strong entity tag at the same place. A date may be that of another user's file as well.
+    private func isContinued(_ version: EntityVersion, by head: ResponseHead) -> Bool {
+        guard let resumed = transfer.state.withLock({ $0.resumed }), transfer.options.sha256 == nil else { return true }
+        let (receipt, other) = (receipt, EntityVersion(head, total: version.total))
+        return resumed.sender == receipt.sender || other.digests.contains { version.digests[$0.key] == $0.value }
+            || version.tag != nil && other.tag?.hasSameBytes(as: version.tag ?? "") == true && resumed.place == receipt.place
     }
 
     private func acceptPart(_ head: ResponseHead) throws -> SegmentedTransfer.Ending? {
         guard !transfer.mode.asksForWhole else { return .refused(invalid("status 206 for a request without a range")) }
-        guard !head.isCoded, let (range, total) = head.byteRange, range.lowerBound == segment.start,
+        guard !isDecoded(head), let (range, total) = head.byteRange, range.lowerBound == segment.start,
             head.expectedBodyLength.map({ $0 == Int64(range.count) }) ?? true
         else { return .restart(.init(failure: invalid("a partial response that is not of the requested range"), asksForWhole: true)) }
         expectedEnd = range.upperBound
@@ -117,6 +158,8 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
         }
         if let (version, isOwn, condition) = known {
             switch version.match(head, total: total, isOwn: isOwn, condition: condition) {
+            case .same where !isContinued(version, by: head):
+                return .restart(.init(failure: invalid("a partial response that may be to another user")))
             case .same: break
             // The digest of the complete file tells.
             case .unknown where transfer.options.sha256 != nil && total == version.total: break
@@ -142,7 +185,7 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
             return .restart(.init(failure: invalid("a partial response without a validator"), asksForWhole: true))
         }
         let name = SegmentedTransfer.name(of: transfer.state.withLock { $0.sources[source].url })
-        try transfer.file.begin(version, from: name)
+        try transfer.file.begin(version, from: name, receipt)
         transfer.state.withLock { state in
             state.version = version
             state.owner = source
@@ -161,6 +204,7 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
                 state.sources[source].validator = EntityVersion(head, total: version.total).validator
             }
             if state.owner == nil { state.owner = source }
+            state.resumed = nil
             if state.mark == nil { state.mark = mark(head, state) }
         }
     }
@@ -310,7 +354,7 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
         guard let error = error as? CurlewError else { return .fatal(error) }
         switch error {
         case .transferFailed(let failure) where Self.permanent.contains(failure.kind): return .refused(error)
-        case .transferFailed: return .failed(error, retryAfter: nil)
+        case .transferFailed(let failure): return .failed(error, retryAfter: failure.retryAfter)
         case .responseValidationFailed(.unacceptableStatusCode(let code), _):
             guard Self.transientStatuses.contains(code) else { return .refused(error) }
             return .failed(error, retryAfter: retryAfter)
@@ -325,8 +369,8 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
 
     private var retryAfter: Duration? {
         guard let text = request.responseHead?.value(for: "Retry-After") else { return nil }
-        if let seconds = Int(text) { return .seconds(min(max(seconds, 0), 3600)) }
-        return HTTPDate.date(from: text).map { .seconds(min(max($0.timeIntervalSinceNow, 0), 3600)) }
+        if let seconds = Int(text) { return .seconds(min(max(seconds, 0), Int(Int32.max))) }
+        return HTTPDate.date(from: text).map { .seconds(max($0.timeIntervalSinceNow, 0)) }
     }
 
     private static let transientStatuses: Set = [408, 425, 429, 500, 502, 503, 504]

@@ -18,9 +18,11 @@ import Dispatch
 ///
 /// The bytes are in a hidden file beside the destination, which gets its name when it is complete and its digests are verified. A record
 /// beside it survives the process, also if that is killed: the next download to the same destination requests the rest only, provided
-/// that the version is still the same. A finished file is asked for with its validator, so that it is not received again.
+/// that the version is still the same. A finished file is asked for with its validator, so that it is not received again, also from a
+/// server that ignores the condition, but repeats the validator.
 ///
-/// A value; each ``run(progress:)`` is a download of its own. Bodies are requested without content coding.
+/// A value; each ``run(progress:)`` is a download of its own. Bodies are requested without content coding. One that has a coding
+/// nevertheless is decoded, unless the session's `decodesContent` is off.
 public struct SegmentedDownload: Sendable {
     /// The settings of a download.
     public struct Options: Sendable {
@@ -35,12 +37,20 @@ public struct SegmentedDownload: Sendable {
         public var sha256: Data?
         /// Whether digests that the server names (RFC 9530, `Repr-Digest` and `Content-Digest`) are verified; they are by default.
         public var verifiesDigests = true
-        /// Whether a file at the destination may be replaced; not by default. A finished download is replaced only if it has changed.
+        /// Whether a file at the destination may be replaced; not by default. A finished download is replaced only if it has changed, or
+        /// if the server has named no validator of it.
         public var replacesFile = false
-        /// How many failures in a row, without a byte in between, are followed by another attempt; 5 by default.
+        /// Whether the file gets the name that the first response suggests (``/CurlewCore/SuggestedFileName``), in the directory of the
+        /// destination; not by default. The name is in ``SegmentedDownload/Result/file``.
+        public var takesSuggestedName = false
+        /// How many failures in a row, without a byte in between, are followed by another attempt; 5 by default. All failures count for a
+        /// file that arrives in one response, which can't be continued.
         ///
-        /// The delays between them double from half a second up to 30 seconds; a `Retry-After` applies instead.
+        /// The delays between them double from half a second up to 30 seconds; a `Retry-After` applies instead. A delay of more than an
+        /// hour, or one that ends after the deadline of the task (``/CurlewCore/Deadline/current``), is not waited for.
         public var retryLimit = 5
+        /// Called before each delay, on any thread; `nil` by default.
+        public var onWait: (@Sendable (Wait) -> Void)?
         /// How long a connection may receive nothing before an idle one takes over its segment; 10 seconds by default.
         public var stallTimeout = Duration.seconds(10)
         /// Header fields of each request. Those about ranges, conditions and codings are set by the download.
@@ -54,6 +64,18 @@ public struct SegmentedDownload: Sendable {
 
         /// Creates the defaults.
         public init() {}
+    }
+
+    /// A delay before another attempt.
+    public struct Wait: Sendable {
+        /// What the last attempt has failed with.
+        public let error: any Error
+        /// The number of failures in a row.
+        public let failures: Int
+        /// The delay.
+        public let delay: Duration
+        /// Whether the download waits; if not, because the delay is too long, it fails with the error.
+        public let isWaited: Bool
     }
 
     /// How far a download is.
@@ -75,7 +97,7 @@ public struct SegmentedDownload: Sendable {
 
     /// What a download has led to.
     public struct Result: Sendable, Equatable {
-        /// The destination.
+        /// The file: the destination, or the one with the suggested name.
         public let file: URL
         /// The length of the file in bytes.
         public let length: Int64
@@ -123,13 +145,18 @@ public struct SegmentedDownload: Sendable {
     private func start(_ progress: (@Sendable (Progress) -> Void)?) async throws -> Result {
         let urls = try urls.map { try $0.asURL() }
         guard let first = urls.first else { throw SegmentedDownloadError.noURL }
-        if let unchanged = try await unchangedFile(at: first) {
+        func end(_ unchanged: Result) -> Result {
             progress?(Progress(completed: unchanged.length, total: unchanged.length, connections: 0))
             return unchanged
         }
-        let file = try SegmentFile(for: destination)
+        let cookies = manager.session.cookieField(for: first.absoluteString, given: nil)
+        if !options.takesSuggestedName, let unchanged = try await unchangedFile(at: first, cookies) { return end(unchanged) }
+        let file = try SegmentFile(for: place(of: first), responder: responder(to: first))
         do {
-            return try await run(urls, file, progress)
+            return try await run(urls, file, cookies, progress)
+        } catch let found as SegmentedTransfer.Unchanged {
+            file.end()
+            return end(found.result)
         } catch let error as SegmentedDownloadError {
             if case .digestMismatch = error { file.discard() } else { file.end() }
             throw error
@@ -139,21 +166,34 @@ public struct SegmentedDownload: Sendable {
         }
     }
 
-    private func run(_ urls: [URL], _ file: SegmentFile, _ progress: (@Sendable (Progress) -> Void)?) async throws -> Result {
+    /// The path beside which the bytes are until the file has its name: the destination, or one for the URL, if the name is not known yet.
+    private func place(of url: URL) -> URL {
+        guard options.takesSuggestedName else { return destination }
+        return destination.deletingLastPathComponent().appendingPathComponent("download-\(SegmentedTransfer.name(of: url).prefix(16))")
+    }
+
+    private func run(
+        _ urls: [URL], _ file: SegmentFile, _ cookies: String?, _ progress: (@Sendable (Progress) -> Void)?
+    ) async throws -> Result {
         var mode = SegmentedTransfer.Mode(first: 0, asksForWhole: false, resumes: true)
         var received: Int64 = 0
         var restarts = 0
         while true {
-            let transfer = SegmentedTransfer(manager, urls, options, file, mode, progress)
+            let transfer = SegmentedTransfer(manager, urls, options, file, mode, cookies, progress)
             do {
                 let summary = try await transfer.run()
                 return try await finish(transfer, summary, file, received + summary.received)
             } catch let restart as SegmentedTransfer.Restart {
                 received += transfer.received
-                restarts += 1
-                guard restarts < 4 + urls.count else { throw restart.failure }
+                if let delay = restart.delay {
+                    try await Task.sleep(for: delay)
+                } else {
+                    restarts += 1
+                    guard restarts < 4 + urls.count else { throw restart.failure }
+                }
                 mode = SegmentedTransfer.Mode(
-                    first: restart.first ?? mode.first, asksForWhole: restart.asksForWhole || restarts > 2, resumes: false)
+                    first: restart.first ?? mode.first, asksForWhole: restart.asksForWhole || restarts > 2, resumes: false,
+                    failures: restart.failures)
             }
         }
     }
@@ -174,64 +214,40 @@ public struct SegmentedDownload: Sendable {
             named.merge(check) { first, _ in first }
         }
         let mark = summary.mark
-        try file.commit(length: summary.length, replacing: options.replacesFile) { descriptor in
-            if let mark { FinishedDownload.mark(descriptor, as: mark.url, mark.head, from: mark.source) }
+        let destination = summary.destination ?? destination
+        try file.commit(to: destination, length: summary.length, replacing: options.replacesFile) { descriptor in
+            guard let mark else { return }
+            FinishedDownload.mark(
+                descriptor, as: mark.url, by: responder(to: mark.url), for: mark.sender, mark.head, from: mark.source)
         }
         return Result(
             file: destination, length: summary.length, received: received, resumed: summary.resumed, isUnchanged: false,
             verified: named.keys.sorted())
     }
 
-    /// Runs blocking work on a queue, as the threads of tasks are few. The work is told when the task was cancelled.
-    private static func onQueue<Value: Sendable>(
-        _ body: @escaping @Sendable (_ isCancelled: @escaping () -> Bool) throws -> Value
-    ) async throws -> Value {
-        let isCancelled = Lock(false)
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                DispatchQueue.global(qos: .utility).async {
-                    continuation.resume(with: Swift.Result { try body { isCancelled.withLock { $0 } } })
-                }
-            }
-        } onCancel: {
-            isCancelled.withLock { $0 = true }
-        }
-    }
-
     // MARK: A file that is there
 
-    /// Finds out whether the file at the destination is what the server has.
-    ///
-    /// - Throws: `CocoaError` with the code `fileWriteFileExists` if there is another file, which must not be replaced.
-    private func unchangedFile(at url: URL) async throws -> Result? {
-        var status = stat()
-        guard lstat(destination.path, &status) == 0 else { return nil }
-        try PartFile.checkReplaceable(destination)
-        let length = Int64(status.st_size)
-        if let sha256 = options.sha256 {
-            let destination = destination
-            if try await Self.onQueue({ try SegmentFile.check(["sha-256": sha256], at: destination, until: $0) }) == nil {
-                return unchanged(length, verified: ["sha-256"])
+    private func unchangedFile(at url: URL, _ cookies: String?) async throws -> Result? {
+        try await Self.unchangedFile(at: destination, of: url, by: responder(to: url), options) { finished in
+            var headers = options.headers.forWhole
+            if let condition = finished.condition { headers.update(condition) }
+            let request = manager.streamRequest(url, headers: headers).validate(statusCode: [200, 304])
+            let body = request.bodyStream()
+            let head = try await body.head()
+            defer { request.cancel() }
+            let sender = request.sender(cookies: cookies)
+            if finished.isConfirmed(by: head, from: request.sourceURL, for: sender) { return true }
+            guard head.statusCode == 200 else {
+                // Throws what the validation of the status says; with a file that may be replaced, that is the download's affair.
+                if !options.replacesFile { for try await _ in body {} }
+                return false
             }
-        } else if let finished = FinishedDownload(of: url, at: destination), try await isConfirmed(finished, at: url) {
-            return unchanged(finished.length, verified: [])
+            return finished.isRepeated(
+                by: head, length: head.wholeLength(isDecoded: manager.decodesContent), from: request.sourceURL, for: sender)
         }
-        guard options.replacesFile else { throw FileError.writing(destination.path, EEXIST) }
-        return nil
     }
 
-    private func unchanged(_ length: Int64, verified: [String]) -> Result {
-        Result(file: destination, length: length, received: 0, resumed: 0, isUnchanged: true, verified: verified)
-    }
-
-    private func isConfirmed(_ finished: FinishedDownload, at url: URL) async throws -> Bool {
-        var headers = options.headers.forWhole
-        headers.update(finished.condition)
-        let request = manager.streamRequest(url, headers: headers)
-        let head = try await request.bodyStream().head()
-        defer { request.cancel() }
-        return finished.isConfirmed(by: head, from: request.sourceURL) && finished.isIntact(at: destination)
-    }
+    private func responder(to url: URL) -> String { manager.responder(to: url, nil) }
 }
 
 extension SessionManager {
@@ -266,7 +282,29 @@ extension HTTPHeaders {
     }
 }
 
+extension ResponseHead {
+    /// The length of the whole, of a response with it or a part of it; `nil` if it is unknown.
+    func wholeLength(isDecoded: Bool) -> Int64? {
+        guard !isDecoded || !isCoded else { return nil }
+        return statusCode == 206 ? byteRange?.total : expectedBodyLength
+    }
+}
+
+extension SessionManager {
+    /// Whether bodies with a content coding are decoded.
+    var decodesContent: Bool { session.configuration.decodesContent }
+}
+
 extension DataRequest {
     /// The URL that has responded, after redirects.
     var sourceURL: String { response?.url?.absoluteString ?? "" }
+}
+
+// MARK: - CustomReflectable
+
+extension SegmentedDownload: CustomReflectable {
+    /// The URLs, redacted, and the destination.
+    public var customMirror: Mirror {
+        .redacted(self, ["urls": urls.map { "\($0)".redactedURL }, "destination": destination.path])
+    }
 }

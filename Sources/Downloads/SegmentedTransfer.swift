@@ -17,6 +17,8 @@ final class SegmentedTransfer: Sendable {
         let asksForWhole: Bool
         /// Whether what an earlier download has left is continued.
         let resumes: Bool
+        /// The number of failures in a row before this run.
+        var failures = 0
     }
 
     /// Why the file has to be received from the start.
@@ -24,6 +26,15 @@ final class SegmentedTransfer: Sendable {
         let failure: any Error
         var asksForWhole = false
         var first: Int?
+        /// How long to wait before, after a failure.
+        var delay: Duration?
+        /// The number of failures in a row.
+        var failures = 0
+    }
+
+    /// Why nothing is received: the file with the suggested name is what the server has.
+    struct Unchanged: Error {
+        let result: SegmentedDownload.Result
     }
 
     /// What has been received.
@@ -34,6 +45,8 @@ final class SegmentedTransfer: Sendable {
         /// The digests that the server has named for the whole.
         let digests: [String: Data]
         let mark: Mark?
+        /// Where the file is to be, if a response has named it.
+        let destination: URL?
     }
 
     /// By what the finished file is recognized later.
@@ -41,6 +54,7 @@ final class SegmentedTransfer: Sendable {
         let url: URL
         let head: ResponseHead
         let source: String
+        let sender: String?
     }
 
     /// How a segment has ended.
@@ -84,6 +98,8 @@ final class SegmentedTransfer: Sendable {
         var version: EntityVersion?
         /// The index of the URL from which the version is.
         var owner: Int?
+        /// To whom an earlier download has sent what is continued; `nil` if nothing is.
+        var resumed: SegmentReceipt?
         var digests: [String: Data] = [:]
         var mark: Mark?
         var received: Int64 = 0
@@ -92,12 +108,19 @@ final class SegmentedTransfer: Sendable {
         var receivers: [Int: SegmentReceiver] = [:]
         /// Whether the file arrives in one response, which can't be continued.
         var isWhole = false
+        /// Where the file is to be, once a response has named it.
+        var destination: URL?
+
+        /// The index of a URL by its name.
+        func owner(of source: String) -> Int? { sources.firstIndex { SegmentedTransfer.name(of: $0.url) == source } }
     }
 
     let manager: SessionManager
     let options: SegmentedDownload.Options
     let file: SegmentFile
     let mode: Mode
+    /// The session's cookies for the first URL, as they were before the download.
+    let cookies: String?
     private let firstURL: String?
     let state: Lock<State>
     private let progress: (@Sendable (SegmentedDownload.Progress) -> Void)?
@@ -106,12 +129,13 @@ final class SegmentedTransfer: Sendable {
 
     init(
         _ manager: SessionManager, _ urls: [URL], _ options: SegmentedDownload.Options, _ file: SegmentFile, _ mode: Mode,
-        _ progress: (@Sendable (SegmentedDownload.Progress) -> Void)?
+        _ cookies: String?, _ progress: (@Sendable (SegmentedDownload.Progress) -> Void)?
     ) {
         self.manager = manager
         self.options = options
         self.file = file
         self.mode = mode
+        self.cookies = cookies
         firstURL = urls.first?.absoluteString
         self.progress = progress
         state = Lock(State(plan: SegmentPlan(minimum: options.minimumSegmentSize), sources: urls.map { Source(url: $0) }))
@@ -143,13 +167,17 @@ final class SegmentedTransfer: Sendable {
         report()
         return state.withLock { state in
             Summary(
-                length: state.plan.total ?? 0, received: state.received, resumed: resumed, digests: state.digests, mark: state.mark)
+                length: state.plan.total ?? 0, received: state.received, resumed: resumed, digests: state.digests, mark: state.mark,
+                destination: state.destination)
         }
     }
 
     /// Continues what an earlier download has left. Returns the number of bytes.
     private func resume() throws -> Int64 {
-        guard let (source, version, found) = try file.resume() else { return 0 }
+        // What another server has sent is not continued, unless the digest of the whole is known: anybody can repeat a validator.
+        guard let (source, version, receipt, found) = try file.resume(),
+            options.sha256 != nil || state.withLock({ $0.owner(of: source) }) != nil
+        else { return 0 }
         var written = found
         // A process may have ended between the last byte and the file's name. The server is asked for one byte: it may have another version.
         if found.count == version.total, version.total > 0 {
@@ -159,8 +187,9 @@ final class SegmentedTransfer: Sendable {
         return state.withLock { state in
             state.plan = SegmentPlan(minimum: options.minimumSegmentSize, total: version.total, received: written)
             state.version = version
+            state.resumed = receipt
             state.digests = version.digests.compactMapValues { Data(base64Encoded: $0) }
-            state.owner = state.sources.firstIndex { Self.name(of: $0.url) == source }
+            state.owner = state.owner(of: source)
             if let owner = state.owner { state.sources[owner].validator = version.validator }
             return written.count
         }
@@ -171,14 +200,15 @@ final class SegmentedTransfer: Sendable {
 
     private func coordinate(_ group: inout ThrowingTaskGroup<Void, any Error>) async throws {
         var limit = mode.asksForWhole ? 1 : connectionLimit
-        var failures = Failures()
+        var failures = Failures(inRow: mode.failures)
         begin(&group, limit)
         // A file without bytes, left by a process that ended before it had its name.
         if state.withLock({ $0.plan.isComplete }) { return }
         for await event in events {
             if case .ended(let id, let source, let ending) = event {
                 let progressed = end(id, source)
-                if progressed { failures.inRow = 0 }
+                // What a response that can't be continued has brought is lost.
+                if progressed, !state.withLock({ $0.isWhole }) { failures.inRow = 0 }
                 if case .finished = ending { limit = min(limit + 1, mode.asksForWhole ? 1 : connectionLimit) }
                 try settle(ending, source, &limit, &failures)
                 if state.withLock({ $0.plan.isComplete }) { return }
@@ -303,19 +333,35 @@ final class SegmentedTransfer: Sendable {
             try settle(.failed(error, retryAfter: nil), source, &limit, &failures)
         case .failed(let error, let delay):
             failures.last = error
-            if state.withLock({ $0.isWhole }) {
-                failures.inRow += 1
-                throw Restart(failure: error, asksForWhole: true)
-            }
-            guard others == 0 else { return limit = others }
+            let isWhole = state.withLock { $0.isWhole }
+            guard others == 0 || isWhole else { return limit = others }
             failures.inRow += 1
-            let backoff = Duration.milliseconds(500 << min(failures.inRow - 1, 6))
+            let wait = wait(after: error, failures.inRow, source, asked: delay)
+            if isWhole {
+                guard let wait else { throw error }
+                throw Restart(failure: error, asksForWhole: true, delay: wait, failures: failures.inRow)
+            }
             state.withLock { state in
-                if failures.inRow > max(options.retryLimit, 0) { state.sources[source].isRefusing = true }
-                state.sources[source].notBefore = .now + min(delay ?? backoff, delay == nil ? .seconds(30) : .seconds(3600))
+                if let wait { state.sources[source].notBefore = .now + wait } else { state.sources[source].isRefusing = true }
             }
         }
     }
+
+    /// Returns how long to wait before a server is asked again; `nil` if it is not.
+    private func wait(after error: any Error, _ failures: Int, _ source: Int, asked: Duration?) -> Duration? {
+        guard failures <= max(options.retryLimit, 0), Deadline.current?.hasPassed != true else { return nil }
+        let delay = asked ?? min(.milliseconds(500 << min(failures - 1, 6)), .seconds(30))
+        let isWaited = delay <= Self.longestDelay && Deadline.current.map { delay < $0.remaining } ?? true
+        let hasOther = state.withLock { state in
+            state.sources.indices.contains { $0 != source && state.sources[$0].isUsable && state.sources[$0].notBefore ?? .now <= .now }
+        }
+        if !hasOther {
+            options.onWait?(SegmentedDownload.Wait(error: error, failures: failures, delay: delay, isWaited: isWaited))
+        }
+        return isWaited ? delay : nil
+    }
+
+    private static let longestDelay = Duration.seconds(3600)
 
     /// What the download fails with: or a restart with a server whose file could not be mixed with what was received.
     private func finalFailure(_ error: any Error) -> any Error {

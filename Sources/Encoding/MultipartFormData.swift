@@ -113,17 +113,20 @@ open class MultipartFormData {
     /// Appends a file with a given name and content type.
     ///
     /// It must be a readable regular file, which is checked here. It is read during encoding, never into memory as a whole; if its length
-    /// has changed by then, encoding fails.
+    /// has changed by then, encoding fails. Only a file whose length is reported as 0 although it has bytes, as those of `/proc`, is read here.
     public func append(_ fileURL: URL, withName name: String, fileName: String, mimeType: String) {
         do throws(CurlewError) {
-            let length = try Self.lengthOfFile(at: fileURL)
+            guard let length = try Self.lengthOfFile(at: fileURL) else {
+                return append(try Self.contentsOfFile(at: fileURL), withName: name, fileName: fileName, mimeType: mimeType)
+            }
             append(.file(fileURL), length: length, headers: headers(name: name, fileName: fileName, mimeType: mimeType))
         } catch {
             if case .multipartEncodingFailed(let reason, _) = error { fail(reason) }
         }
     }
 
-    private static func lengthOfFile(at url: URL) throws(CurlewError) -> UInt64 {
+    /// The length of a file; `nil` if the system does not know it.
+    private static func lengthOfFile(at url: URL) throws(CurlewError) -> UInt64? {
         guard url.isFileURL else { throw .multipartEncodingFailed(reason: .bodyPartURLInvalid(url: url)) }
         let isReachable: Bool
         do {
@@ -139,13 +142,21 @@ open class MultipartFormData {
         }
         let kind = status.st_mode & S_IFMT
         guard kind != S_IFDIR else { throw .multipartEncodingFailed(reason: .bodyPartFileIsDirectory(at: url)) }
-        guard kind == S_IFREG, let length = UInt64(exactly: status.st_size) else {
+        guard kind == S_IFREG, status.st_size >= 0 else {
             throw .multipartEncodingFailed(reason: .bodyPartFileSizeNotAvailable(at: url))
         }
         guard access(url.path, R_OK) == 0 else {
             throw .multipartEncodingFailed(reason: .bodyPartInputStreamCreationFailed(for: url))
         }
-        return length
+        return FileLength.known(status, of: url.path).map { UInt64($0) }
+    }
+
+    private static func contentsOfFile(at url: URL) throws(CurlewError) -> Data {
+        do {
+            return try Data(readingFrom: url)
+        } catch {
+            throw .multipartEncodingFailed(reason: .inputStreamReadFailed(error: error))
+        }
     }
 
     // MARK: Streams

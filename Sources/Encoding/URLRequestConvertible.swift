@@ -50,4 +50,15 @@ extension URLRequest {
             setValue(headers.values(for: header.name).joined(separator: separator), forHTTPHeaderField: header.name)
         }
     }
+
+    /// Sets a header field to a value that a program has given.
+    ///
+    /// `setValue(_:forHTTPHeaderField:)` of Foundation on Linux drops a field whose value has a line break or a NUL. Here such a field stays,
+    /// so that the request fails when it is sent, with ``CurlewError/URLRequestValidationFailureReason/invalidHeader(name:)``. The request
+    /// must have a URL.
+    package mutating func setField(_ name: String, _ value: String) {
+        setValue(value, forHTTPHeaderField: name)
+        guard self.value(forHTTPHeaderField: name) != value else { return }
+        allHTTPHeaderFields = (allHTTPHeaderFields ?? [:]).merging([name: value]) { $1 }
+    }
 }

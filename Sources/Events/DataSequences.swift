@@ -52,12 +52,13 @@ public struct ServerSentEvents<Bytes: AsyncSequence>: AsyncSequence where Bytes.
     public struct Iterator: AsyncIteratorProtocol {
         var bytes: Bytes.AsyncIterator
         var parser: ServerSentEventParser
+        var portions = Portions()
 
         /// Returns the next event; `nil` at the end.
         public mutating func next() async throws -> ServerSentEvent? {
             while true {
                 if let event = try parser.next() { return event }
-                guard let piece = try await bytes.next() else { return nil }
+                guard let piece = try await portions.next(of: &bytes) else { return nil }
                 parser.feed(piece)
             }
         }
@@ -81,13 +82,14 @@ public struct DataLines<Bytes: AsyncSequence>: AsyncSequence where Bytes.Element
     public struct Iterator: AsyncIteratorProtocol {
         var bytes: Bytes.AsyncIterator
         var lines: LineSplitter
+        var portions = Portions()
 
         /// Returns the next line; `nil` at the end.
         public mutating func next() async throws -> Data? {
             while true {
                 // Copied, so that the first index is 0, which a slice's would not be.
                 if let line = try lines.next() { return Data(line) }
-                guard let piece = try await bytes.next() else { return lines.remainder().map { Data($0) } }
+                guard let piece = try await portions.next(of: &bytes) else { return lines.remainder().map { Data($0) } }
                 lines.feed(piece)
             }
         }

@@ -73,7 +73,7 @@ public struct EventStream: AsyncSequence, Sendable {
                 connection = try Deadline.with(deadline) { try stream.connect(lastEventID: parser.lastEventID) }
             }
             guard var connection else { return nil }
-            let piece = try await connection.bytes.next()
+            let piece = try await connection.portions.next(of: &connection.bytes)
             if !connection.isOpen, let head = connection.request.responseHead, head.statusCode == 200 {
                 try head.requireEventStreamType()
                 connection.isOpen = true
@@ -155,6 +155,7 @@ public struct EventStream: AsyncSequence, Sendable {
     private struct Connection {
         let request: DataRequest
         var bytes: BodyStream.Iterator
+        var portions = Portions()
         var isOpen = false
 
         /// The error, with the response's body added if the response was rejected.
@@ -162,7 +163,7 @@ public struct EventStream: AsyncSequence, Sendable {
             guard let error = error as? CurlewError, case .responseValidationFailed = error, let head = request.responseHead else {
                 return error
             }
-            return EventStreamError.rejected(EventStreamRejection(response: head, body: request.refusedBody ?? Data(), error: error))
+            return EventStreamError.rejected(EventStreamRejection(response: head, body: error.request?.bodyData ?? Data(), error: error))
         }
     }
 
@@ -177,7 +178,6 @@ public struct EventStream: AsyncSequence, Sendable {
         if !lastEventID.isEmpty, header.isValid { urlRequest.setValue(header.value, forHTTPHeaderField: header.name) }
         let request = manager.streamRequest(urlRequest, interceptor: interceptor, options: options)
             .validate(statusCode: [200]).validate(contentType: ["text/event-stream"])
-        request.keepRefusedBody(upTo: EventStreamRejection.maximumBodySize, for: EventStreamRejection.bodyTimeout)
         return Connection(request: request, bytes: request.bodyStream().makeAsyncIterator())
     }
 

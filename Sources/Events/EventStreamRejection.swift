@@ -6,9 +6,7 @@ import CurlewTransport
 /// A response that is not a stream of events, by its status or content type, with its body, such as an error in JSON.
 public struct EventStreamRejection: Sendable {
     /// The maximum size of the body that is kept: 64 KiB.
-    public static let maximumBodySize = 64 << 10
-    /// How long to wait for the body, as a response of the wrong type may never end.
-    static let bodyTimeout = Duration.seconds(2)
+    public static let maximumBodySize = FailedRequest.bodyLimit
 
     /// The status and header fields.
     public let response: ResponseHead

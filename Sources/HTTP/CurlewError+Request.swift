@@ -43,7 +43,7 @@ extension CurlewError {
         return request?.statusCode
     }
 
-    /// The first KiB of the body of a refused response, if that is text: ``FailedRequest/body``.
+    /// The first 64 KiB of the body of a refused response, if that is text: ``FailedRequest/body``.
     public var responseBody: String? { request?.body }
 
     /// The error that caused this one: of an encoder, a decoder or a file. `nil` without one.

@@ -161,6 +161,9 @@ public enum CurlewError: Error, Sendable {
         case inputFileReadFailed(at: URL)
         /// The bytes are not valid text in this encoding.
         case stringSerializationFailed(encoding: String.Encoding)
+        /// The charset of the response, or the encoding that an XML document declares, has an unknown name, of which these are the first
+        /// 40 bytes. Give an encoding, or read the body as data.
+        case unknownCharset(String)
         /// `JSONSerialization` failed to parse the bytes.
         case jsonSerializationFailed(error: any Error)
         /// `PropertyListSerialization` failed to parse the bytes.

@@ -4,30 +4,38 @@
 ///
 /// Made when the request fails, and part of its ``CurlewError``: ``CurlewError/request``. Errors thrown by users' code have none.
 public struct FailedRequest: Sendable, Hashable {
-    /// The largest number of bytes of a refused response's body in ``body``: 1024.
-    package static let bodyLimit = 1024
+    /// The largest number of bytes of a refused response's body in ``body`` and ``bodyData``: 64 KiB.
+    package static let bodyLimit = 64 << 10
 
     /// The request's number, unique in the process, by which monitors and logs find it (`Request.id`); 0 if it is unknown.
-    public let id: UInt64
+    public private(set) var id: UInt64
     /// The method of the last exchange; `nil` for a raw stream, or if it is not a token.
     public let method: HTTPMethod?
     /// The URL of the last exchange, without user name and password, and with secret query items redacted (``Redaction``). Empty if it is
     /// unknown.
     public let url: String
     /// The number of the attempt, from 1: 2 is the first retry. 0 if the request could not be made, or the number is unknown.
-    public let attempt: Int
+    public private(set) var attempt: Int
     /// The status of the attempt's response; `nil` if none was received.
     public let statusCode: Int?
-    /// The first KiB of the body of a response that a built-in validation refused, cut between two characters.
+    /// The first 64 KiB of the body of a response that a built-in validation refused, as text, cut between two characters.
     ///
-    /// `nil` for other errors, for a body that is empty or no text (its bytes are invalid in its charset, by default UTF-8, or contain
-    /// control characters other than tabs and line breaks), and for one that was not received. Not redacted, as only the server knows what
-    /// it contains; descriptions and reflection do not show it.
+    /// `nil` where ``bodyData`` is, and for a body that is empty or no text (its bytes are invalid in its encoding, by default UTF-8, or
+    /// contain control characters other than tabs and line breaks). Not redacted, as only the server knows what it contains; descriptions
+    /// and reflection do not show it.
     public let body: String?
+    /// The first 64 KiB of the body of a response that a built-in validation refused, decoded.
+    ///
+    /// `nil` for other errors, and for a body that was handed to a closure (`stream(closure:)`). Of a body that is read as it is received,
+    /// and refused at its head, what is received in two seconds.
+    public let bodyData: Data?
+    /// Whether the body is longer than ``bodyData``, or was not received to its end.
+    public let isBodyCut: Bool
 
     /// Creates a description of a failed request; the URL is redacted.
     public init(
-        id: UInt64 = 0, method: HTTPMethod? = nil, url: String, attempt: Int = 0, statusCode: Int? = nil, body: String? = nil
+        id: UInt64 = 0, method: HTTPMethod? = nil, url: String, attempt: Int = 0, statusCode: Int? = nil, body: String? = nil,
+        bodyData: Data? = nil, isBodyCut: Bool = false
     ) {
         self.id = id
         self.method = method
@@ -35,16 +43,22 @@ public struct FailedRequest: Sendable, Hashable {
         self.attempt = attempt
         self.statusCode = statusCode
         self.body = body
+        self.bodyData = bodyData
+        self.isBodyCut = isBodyCut
     }
 
     /// Returns the same with a number.
     package func identified(by id: UInt64) -> FailedRequest {
-        FailedRequest(id: id, method: method, url: url, attempt: attempt, statusCode: statusCode, body: body)
+        var result = self
+        result.id = id
+        return result
     }
 
     /// Returns the same with another number of the attempt.
     package func numbered(_ attempt: Int) -> FailedRequest {
-        FailedRequest(id: id, method: method, url: url, attempt: attempt, statusCode: statusCode, body: body)
+        var result = self
+        result.attempt = attempt
+        return result
     }
 }
 
@@ -54,12 +68,13 @@ extension FailedRequest: CustomStringConvertible, CustomReflectable {
     /// Method, URL, attempt and status, as far as they are known, in a line: `GET https://example.org/ (attempt 2, status 404)`.
     public var description: String { text(hasStatus: true) }
 
-    /// All properties but the body.
+    /// All properties but the body as text and as bytes.
     public var customMirror: Mirror {
         .redacted(
             self,
             [
                 "id": id, "method": method as Any, "url": Redaction.escaped(url), "attempt": attempt, "statusCode": statusCode as Any,
+                "isBodyCut": isBodyCut,
             ])
     }
 

@@ -13,6 +13,11 @@ public struct HTTPHeader: Hashable, Sendable {
         self.value = value
     }
 
+    /// Whether both have the same name and value, byte by byte.
+    public static func == (lhs: HTTPHeader, rhs: HTTPHeader) -> Bool {
+        lhs.name.hasSameBytes(as: rhs.name) && lhs.value.hasSameBytes(as: rhs.value)
+    }
+
     /// Whether the name is a token, and the value has no control characters except tabs (RFC 9110, sections 5.1 and 5.5).
     package var isValid: Bool {
         guard HTTPToken.isToken(name) else { return false }
@@ -188,7 +193,8 @@ extension HTTPHeader {
     public static func authorization(_ value: String) -> HTTPHeader { HTTPHeader(name: "Authorization", value: value) }
     /// `Authorization` with a bearer token (RFC 6750, section 2.1).
     public static func authorization(bearerToken: String) -> HTTPHeader { authorization("Bearer \(bearerToken)") }
-    /// `Authorization` with a user name and password, in Base64 of UTF-8 (RFC 7617, section 2).
+    /// `Authorization` with a user name and password, in Base64 of UTF-8 (RFC 7617, section 2). A colon in the user name, which the RFC
+    /// forbids, ends it for the server; ``/CurlewCore/Request/authorizationHeader(user:password:)`` returns `nil` for it.
     public static func authorization(username: String, password: String) -> HTTPHeader {
         authorization("Basic \(Data("\(username):\(password)".utf8).base64EncodedString())")
     }

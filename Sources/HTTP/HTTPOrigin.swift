@@ -27,12 +27,24 @@ public struct HTTPOrigin: Sendable, Hashable {
         self = origin
     }
 
-    // Not by Foundation's parser, which costs more than the rest of observing an exchange.
     private init?(bytes: Slice<UnsafeRawBufferPointer>) {
+        guard let (scheme, host, port) = Self.parts(of: bytes) else { return nil }
+        self.scheme = scheme
+        self.host = URLHost.comparable(host)
+        self.port = port
+    }
+
+    /// The scheme in lower case, the host as it is written, without brackets, and the port.
+    ///
+    /// Not by Foundation's parser, which costs more than the rest of observing an exchange.
+    package static func parts(
+        of bytes: Slice<UnsafeRawBufferPointer>
+    ) -> (scheme: String, host: Slice<UnsafeRawBufferPointer>, port: Int)? {
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), colon > bytes.startIndex, bytes[(colon + 1)...].starts(with: "//".utf8)
         else { return nil }
-        let end = bytes[(colon + 3)...].firstIndex { "/?#".utf8.contains($0) } ?? bytes.endIndex
-        var authority = bytes[(colon + 3)..<end]
+        let target = bytes[(colon + 3)...]
+        let end = target.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? bytes.endIndex
+        var authority = target[..<end]
         if let at = authority.lastIndex(of: UInt8(ascii: "@")) { authority = authority[(at + 1)...] }
         var host = authority
         var port: Slice<UnsafeRawBufferPointer>?
@@ -47,12 +59,10 @@ public struct HTTPOrigin: Sendable, Hashable {
             port = authority[(colon + 1)...]
         }
         guard !host.isEmpty else { return nil }
-        let scheme = Self.lowercased(bytes[..<colon])
-        let number = if let port, !port.isEmpty { Int(String(decoding: port, as: UTF8.self)) } else { Self.defaultPort(of: scheme) }
+        let scheme = lowercased(bytes[..<colon])
+        let number = if let port, !port.isEmpty { Int(String(decoding: port, as: UTF8.self)) } else { defaultPort(of: scheme) }
         guard let number, (0...65_535).contains(number) else { return nil }
-        self.scheme = scheme
-        self.host = URLHost.comparable(host)
-        self.port = number
+        return (scheme, host, number)
     }
 
     private static func defaultPort(of scheme: String) -> Int? {

@@ -2,8 +2,11 @@
 
 /// Recognizes URLs that need no parsing: most are plain, and Foundation's parser costs more than the rest of creating a request.
 package enum PlainURL {
-    /// Whether a string is an absolute URL with the scheme `http` or `https` in lower case, a host of letters, digits, dots and hyphens, an
-    /// optional port from 1 to 65,535, and a path and query of characters without special treatment (RFC 3986, appendix A).
+    /// The longest name of DNS (RFC 1035, section 2.3.4).
+    private static let longestHost = 253
+
+    /// Whether a string is an absolute URL with the scheme `http` or `https` in lower case, a host of at most 253 letters, digits, hyphens
+    /// and dots, with no empty label but that of the root, an optional port from 1 to 65,535, and a path and query of characters without special treatment (RFC 3986, appendix A).
     ///
     /// `false` means only that the URL has to be parsed.
     package static func isPlain(_ string: String) -> Bool {
@@ -29,10 +32,18 @@ package enum PlainURL {
 
     private static func skipHost(_ bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int) -> Bool {
         let start = index
-        while index < bytes.count, isAlphanumeric(bytes[index]) || bytes[index] == UInt8(ascii: ".") || bytes[index] == UInt8(ascii: "-") {
+        var isLabelEmpty = true
+        while index < bytes.count {
+            if isAlphanumeric(bytes[index]) || bytes[index] == UInt8(ascii: "-") {
+                isLabelEmpty = false
+            } else if bytes[index] == UInt8(ascii: "."), !isLabelEmpty {
+                isLabelEmpty = true
+            } else {
+                break
+            }
             index += 1
         }
-        return index > start
+        return index > start && index - start <= longestHost && (index == bytes.count || bytes[index] != UInt8(ascii: "."))
     }
 
     private static func skipPort(_ bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int) -> Bool {

@@ -3,10 +3,11 @@
 // Bodies in texts: the data of a cURL command, bodies in logs. They may be cut, so that no parser reads them.
 
 extension Redaction {
-    /// Returns the text of a body, which may be cut, with the placeholder for the values of secret members of JSON, or of secret items of a
-    /// form; tokens of well-known services are replaced.
+    /// Returns the text of a body, which may be cut, with the placeholder for the values of secret members of JSON, also within lines and
+    /// events, and of secret items of a form; tokens of well-known services are replaced.
     package func body(_ text: String) -> String {
-        UsualSecrets.replacingForms(in: Self.isJSON(text.utf8) ? json(text, depth: 0) : form(text))
+        let items = Self.isJSON(text.utf8) ? text : form(text)
+        return UsualSecrets.replacingForms(in: Self.json(items, hides: { hides(member: $0) }, shown: { url($0) }))
     }
 
     /// Whether a text begins as a JSON object or array does.
@@ -16,9 +17,17 @@ extension Redaction {
         return first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
     }
 
-    /// - Parameter depth: the number of strings in which this text is.
-    private func json(_ text: String, depth: Int) -> String {
-        let json = JSONBytes(text)
+    /// Returns a text with the placeholder for the values of members of JSON, wherever they are in it; the rest is unchanged.
+    ///
+    /// - Parameters:
+    ///   - depth: the number of strings in which this text is.
+    ///   - hides: whether the values of members of a name are secret.
+    ///   - shown: returns a string without the secrets in it.
+    package static func json(
+        _ text: String, depth: Int = 0, hides: (String) -> Bool, shown: (String) -> String
+    ) -> String {
+        // In other texts a quotation mark may have no second one: there a string ends with its line.
+        let json = JSONBytes(text, isMultiline: isJSON(text.utf8))
         var result: [UInt8] = []
         var (copied, position) = (0, 0)
         func replace(_ range: Range<Int>, with replacement: String) {
@@ -30,35 +39,42 @@ extension Redaction {
             let colon = json.skippingSpace(from: end)
             guard colon < json.bytes.count, json.bytes[colon] == UInt8(ascii: ":") else {
                 let content = json.content(start..<end)
-                if let shown = string(content, of: json, depth: depth) { replace(content, with: shown) }
+                if let shown = string(content, of: json, depth, hides, shown) { replace(content, with: shown) }
                 position = end
                 continue
             }
             position = json.skippingSpace(from: colon + 1)
-            guard hides(member: json.decoded(json.content(start..<end))) else { continue }
+            guard hides(json.decoded(json.content(start..<end))) else { continue }
             let value = position..<json.endOfValue(at: position)
-            if !value.isEmpty, !json.bytes[value].elementsEqual("null".utf8) { replace(value, with: "\"\(Self.placeholder)\"") }
+            if !value.isEmpty, !json.bytes[value].elementsEqual("null".utf8) { replace(value, with: "\"\(placeholder)\"") }
             position = value.upperBound
         }
         return String(decoding: result + json.bytes[copied...], as: UTF8.self)
     }
 
-    /// Returns the content of a string with redacted URLs, or the placeholder for it if what it escapes has a secret, as JSON in a string
-    /// does; `nil` if there is none.
-    private func string(_ content: Range<Int>, of json: JSONBytes, depth: Int) -> String? {
+    /// Returns the content of a string without secrets, or the placeholder for it if what it escapes has one, as JSON in a string does;
+    /// `nil` if there is none.
+    private static func string(
+        _ content: Range<Int>, of json: JSONBytes, _ depth: Int, _ hides: (String) -> Bool, _ shown: (String) -> String
+    ) -> String? {
         let text = json.decoded(content)
         // As deep as URLs in items are looked for.
-        let shown = depth < 3 && Self.isJSON(text.utf8) ? self.json(text, depth: depth + 1) : url(text)
-        guard shown != text else { return nil }
-        return json.bytes[content].contains(UInt8(ascii: "\\")) ? Self.placeholder : shown
+        let result = depth < 3 && isJSON(text.utf8) ? self.json(text, depth: depth + 1, hides: hides, shown: shown) : shown(text)
+        guard result != text else { return nil }
+        return json.bytes[content].contains(UInt8(ascii: "\\")) ? placeholder : result
     }
 }
 
 /// The bytes of JSON that may be cut or invalid.
 private struct JSONBytes {
     let bytes: [UInt8]
+    /// Whether strings may have line feeds, which valid ones have not.
+    private let isMultiline: Bool
 
-    init(_ text: String) { bytes = Array(text.utf8) }
+    init(_ text: String, isMultiline: Bool) {
+        bytes = Array(text.utf8)
+        self.isMultiline = isMultiline
+    }
 
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 
@@ -71,6 +87,7 @@ private struct JSONBytes {
             switch bytes[position] {
             case UInt8(ascii: "\""): return position + 1
             case UInt8(ascii: "\\"): position += 2
+            case UInt8(ascii: "\n") where !isMultiline: return position
             default: position += 1
             }
         }

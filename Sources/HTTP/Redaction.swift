@@ -103,17 +103,17 @@ extension Redaction {
     /// Returns the header field as a line, its value redacted as by ``value(of:)``.
     package func line(_ header: HTTPHeader) -> String { "\(Self.escaped(header.name)): \(value(of: header))" }
 
-    /// Returns parameters, or JSON, with the placeholder for the values of secret items in their dictionaries.
-    package func object(_ object: Any, isJSON: Bool = false) -> Any {
+    /// Returns parameters, or JSON, with the placeholder for the values of secret items in their dictionaries, and without the secrets in
+    /// texts; of a value whose parts have no known names, such as an `Encodable` one, the name of its type.
+    package func object(_ object: Any) -> Any {
         switch object {
         case let items as [String: Any]:
-            Dictionary(
-                uniqueKeysWithValues: items.map { name, value in
-                    let isSecret = isJSON ? hides(member: name) : hides(queryItem: name)
-                    return (name, isSecret ? Self.placeholder : self.object(value, isJSON: isJSON))
-                })
-        case let elements as [Any]: elements.map { self.object($0, isJSON: isJSON) }
-        default: object
+            Dictionary(uniqueKeysWithValues: items.map { ($0, hides(queryItem: $0) ? Self.placeholder : self.object($1)) })
+        case let elements as [Any]: elements.map { self.object($0) }
+        case let text as String: url(body(text))
+        case let link as URL: url(link.absoluteString)
+        case is any Numeric, is Bool, is Date: object
+        default: "<\(type(of: object))>"
         }
     }
 
@@ -157,6 +157,7 @@ extension Redaction {
 
     /// Percent-decodes the name of an item; invalid escapes are kept.
     private static func decoded(_ name: String) -> String {
+        guard name.utf8.contains(where: { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }) else { return name }
         var rest = Array(name.utf8)[...]
         var bytes: [UInt8] = []
         while let byte = rest.popFirst() {
@@ -235,10 +236,21 @@ extension String {
                 result.append(slash)
                 index += 1
             }
-            let authority = bytes[index...].prefix { $0 != slash && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-            if let end = authority.lastIndex(of: at) { index = end + 1 }
+            while let end = Self.endOfUserInfo(bytes[index...]) { index = end + 1 }
         }
         return String(decoding: result, as: UTF8.self)
+    }
+
+    /// The position of the `@` after the user info at the beginning of an authority; `nil` without.
+    private static func endOfUserInfo(_ bytes: ArraySlice<UInt8>) -> Int? {
+        let at = UInt8(ascii: "@")
+        let authority = bytes.prefix { !"/?#".utf8.contains($0) }
+        if let end = authority.lastIndex(of: at) { return end }
+        // A password with one of these makes no URL: what is then at the place of a port is none.
+        let port = authority.drop { $0 != UInt8(ascii: ":") }.dropFirst()
+        guard authority.first != UInt8(ascii: "["), !port.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+        let word = bytes.prefix(1024).prefix { $0 > 0x20 && !"\"'<>\\".utf8.contains($0) }
+        return word.count > authority.count ? word.lastIndex(of: at) : nil
     }
 
     /// Whether the last five bytes before a colon are those of the scheme of files, and not of another one that ends so.

@@ -17,11 +17,82 @@ extension String {
         return normalized == host ? self : String(self[..<host.startIndex]) + normalized + self[host.endIndex...]
     }
 
+    /// A reference given by a peer as bytes, of which those that are invalid in a URL where they stand (RFC 3986, section 3) are
+    /// percent-encoded, one by one. Foundation's parser would then encode all escapes again.
+    private init(repairing bytes: [UInt8]) {
+        let valid = String(escaping: bytes) { index in
+            let byte = bytes[index]
+            return byte == UInt8(ascii: "%") ? Self.isEscape(bytes[index...].prefix(3)) : Self.isURLByte(byte)
+        }
+        // Brackets belong to addresses, and the first number sign begins the fragment.
+        let start = valid.authority?.endIndex ?? valid.startIndex
+        let rest = Array(valid.utf8[start...])
+        let mark = rest.firstIndex(of: UInt8(ascii: "#"))
+        let escaped = String(escaping: rest) { index in
+            rest[index] == UInt8(ascii: "#") ? index == mark : !"[]".utf8.contains(rest[index])
+        }
+        self = "\(valid[..<start])\(escaped)"
+    }
+
+    /// A URL or reference given by the program, with the characters after its authority percent-encoded that are invalid there. Foundation's
+    /// parser would then encode its escapes, too.
+    package var encodingInvalidCharacters: String {
+        let start = authority?.endIndex ?? startIndex
+        return "\(self[..<start])\(String(repairing: Array(utf8[start...])))"
+    }
+
+    /// Whether it is clear where ``encodingInvalidCharacters`` has to encode characters, and as what: there is an authority, and no control
+    /// character, none beyond ASCII, which may be composed or decomposed, no backslash, which browsers read as a slash, and no percent sign
+    /// without two hexadecimal digits.
+    var isUnambiguousURL: Bool {
+        let bytes = Array(utf8)
+        return authority != nil
+            && bytes.indices.allSatisfy { index in
+                switch bytes[index] {
+                case ..<0x20, 0x7F..., UInt8(ascii: "\\"): false
+                case UInt8(ascii: "%"): Self.isEscape(bytes[index...].prefix(3))
+                default: true
+                }
+            }
+    }
+
+    private init(escaping bytes: [UInt8], unless isValid: (Int) -> Bool) {
+        self = bytes.indices.map { index in
+            let byte = bytes[index]
+            return isValid(index)
+                ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined()
+    }
+
+    /// Whether bytes are a percent sign with two hexadecimal digits.
+    private static func isEscape(_ bytes: ArraySlice<UInt8>) -> Bool {
+        bytes.count == 3 && bytes.dropFirst().allSatisfy { URLHost.hexValue($0) != nil }
+    }
+
+    private static func isURLByte(_ byte: UInt8) -> Bool {
+        byte > 0x20 && byte < 0x7F && !#""<>\^`{|}"#.utf8.contains(byte)
+    }
+
+    /// The absolute URL with user name and password of another one, as they stand there; unchanged if that has none.
+    package func withUserInfo(of other: String) -> String {
+        guard let start = authorityStart, let authority = other.authority, let at = authority.utf8.lastIndex(of: UInt8(ascii: "@"))
+        else { return self }
+        return "\(self[..<start])\(other[authority.startIndex...at])\(self[start...])"
+    }
+
     /// Resolves a reference given by a peer against a URL (RFC 3986, section 5.2.2), without user name and password; `nil` if the result is
     /// not a URL.
     ///
-    /// Dot segments are also removed from absolute references, which Foundation leaves unchanged.
-    package func resolved(against base: URL) -> URL? {
+    /// The reference is repaired: bytes that are invalid in a URL are percent-encoded. Dot segments are also removed from absolute
+    /// references, which Foundation leaves unchanged.
+    package func resolved(against base: URL) -> URL? { Self.resolve(utf8, against: base) }
+
+    /// The same for a reference in bytes that need not be UTF-8.
+    package static func resolve(_ bytes: some Collection<UInt8>, against base: URL) -> URL? {
+        String(repairing: Array(bytes)).resolvedAsIs(against: base)
+    }
+
+    private func resolvedAsIs(against base: URL) -> URL? {
         guard let url = URL(string: droppingUserInfo, relativeTo: base)?.absoluteURL else { return nil }
         // Without a path of its own the reference has that of the base, whose dot segments may be intended.
         guard let first = utf8.first, first != UInt8(ascii: "?"), first != UInt8(ascii: "#") else { return url }
@@ -29,7 +100,7 @@ extension String {
         guard let authority = text.authority else { return url }
         let path = Substring(text.utf8[authority.endIndex...].prefix { !"?#".utf8.contains($0) })
         let clean = path.removingDotSegments
-        return clean == path ? url : URL(string: text[..<path.startIndex] + clean + text[path.endIndex...])
+        return clean == path ? url : URL(string: "\(text[..<path.startIndex])\(clean)\(text[path.endIndex...])")
     }
 
     // By bytes: a delimiter followed by a combining character is another `Character`.

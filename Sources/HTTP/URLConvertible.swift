@@ -11,11 +11,17 @@
 extension String: URLConvertible {
     /// Parses the string as a URL.
     ///
-    /// Strict (RFC 3986): a string with characters that a URL can't contain is rejected, not repaired. Percent-encode them first.
+    /// Characters that are invalid where they stand in a URL (RFC 3986), such as `[` and `]` in a query, are percent-encoded in path, query
+    /// and fragment: the space, `"<>[]^{|}`, the backtick, and `#` in a fragment. Escapes stay as they are. A string is rejected if it has such a
+    /// character before its path, or has no host, or contains a control character, one beyond ASCII, a backslash, or a percent sign that
+    /// begins no escape.
     ///
     /// - Throws: ``CurlewError/invalidURL(url:in:)``.
     public func asURL() throws -> URL {
-        guard let url = URL(string: self, encodingInvalidCharacters: false) else { throw CurlewError.invalidURL(url: self) }
+        if let url = URL(string: self, encodingInvalidCharacters: false) { return url }
+        guard isUnambiguousURL, let url = URL(string: encodingInvalidCharacters, encodingInvalidCharacters: false) else {
+            throw CurlewError.invalidURL(url: self)
+        }
         return url
     }
 }

@@ -8,7 +8,7 @@ extension URLHost {
     ///
     /// Percent-decoded, in ASCII by IDNA, in lower case, without the dot of the root. An IPv4 address is four decimal numbers, also where
     /// it was one of the other forms that libcurl and `inet_aton` read (`127.1`, `0x7f.1`, `2130706433`); an IPv6 address is in the form of
-    /// `inet_ntop`, without brackets, and with its zone after a percent sign.
+    /// `inet_ntop`, without brackets, and with its zone after a percent sign, unless it stands for an IPv4 address (`::ffff:127.0.0.1`).
     package static func comparable(_ host: Slice<UnsafeRawBufferPointer>) -> String {
         if isPlain(host) { return lowercased(host) }
         return parsed(String(decoding: host, as: UTF8.self)) ?? lowercased(host)
@@ -29,7 +29,7 @@ extension URLHost {
     }
 
     /// Whether a host differs from its normal form by capitals at most: an ASCII name, or an IPv4 address of four decimal numbers.
-    private static func isPlain(_ host: Slice<UnsafeRawBufferPointer>) -> Bool {
+    package static func isPlain(_ host: Slice<UnsafeRawBufferPointer>) -> Bool {
         // Of the current label: its length, whether it begins with a digit, and its value while all labels are canonical numbers.
         var (length, isNumeric, value, isQuad, dots) = (0, false, 0, true, 0)
         for byte in host {
@@ -101,12 +101,22 @@ extension URLHost {
         else { return nil }
         var address = in6_addr()
         var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        guard inet_pton(AF_INET6, String(decoding: text, as: UTF8.self), &address) == 1,
+        guard inet_pton(AF_INET6, String(decoding: text, as: UTF8.self), &address) == 1 else { return nil }
+        if let mapped = mappedV4(address) { return mapped }
+        guard
             inet_ntop(AF_INET6, &address, &buffer, socklen_t(buffer.count)) != nil
         else { return nil }
         let name = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         // Only the address of a link needs a zone; that of another one is ignored, by libcurl or by the system.
         return zone.isEmpty || !isOfLink(address) ? name : "\(name)%\(String(decoding: zone, as: UTF8.self))"
+    }
+
+    /// The IPv4 address that an IPv6 address stands for, and leads to (RFC 4291, section 2.5.5.2); `nil` for another one.
+    private static func mappedV4(_ address: in6_addr) -> String? {
+        withUnsafeBytes(of: address) { bytes in
+            guard bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xFF, bytes[11] == 0xFF else { return nil }
+            return bytes[12...].map { String($0) }.joined(separator: ".")
+        }
     }
 
     /// Whether an address is local to a link (RFC 4291, sections 2.5.6 and 2.7), unicast or multicast.

@@ -20,6 +20,10 @@ package enum URLHost {
         }
     }
 
+    /// The longest name, in bytes: DNS has none of more than 253 (RFC 1035, section 2.3.4), which may be written with more before it is
+    /// converted. What is done for each label of a host is bounded by it.
+    private static let longest = 1024
+
     /// Returns the host in ASCII, as it is resolved and sent in `Host`: percent-decoded, and an internationalized name converted by IDNA
     /// (RFC 5891; UTS 46).
     ///
@@ -31,9 +35,9 @@ package enum URLHost {
             return String(host)
         }
         let bytes = unescaped(Array(host.utf8))
-        guard !bytes.isEmpty, !bytes.contains(where: isForbidden), let name = String(validating: bytes, as: UTF8.self) else {
-            throw .invalid
-        }
+        guard !bytes.isEmpty, bytes.count <= longest, !bytes.contains(where: isForbidden), !hasEmptyLabel(bytes),
+            let name = String(validating: bytes, as: UTF8.self)
+        else { throw .invalid }
         return bytes.allSatisfy { $0 < 0x80 } ? name : try converted(name)
     }
 
@@ -51,14 +55,24 @@ package enum URLHost {
         guard let text = url?.absoluteString, text.hasBytePrefix("http://"), text.hasByteSuffix("/") else { throw .invalid }
         let host = text.dropFirst("http://".count).dropLast()
         guard !host.unicodeScalars.contains("%") else { throw .notConvertible }
-        guard !host.isEmpty, host.utf8.allSatisfy({ $0 < 0x80 && !isForbidden($0) }) else { throw .invalid }
+        guard !host.isEmpty, host.utf8.allSatisfy({ $0 < 0x80 && !isForbidden($0) }), !hasEmptyLabel(Array(host.utf8)) else {
+            throw .invalid
+        }
         return String(host)
     }
 
-    /// The characters that the URL standard forbids in domains (https://url.spec.whatwg.org/#forbidden-domain-code-point), and those that
-    /// are not allowed in URLs (RFC 3986, appendix A). A percent sign remains only of an invalid escape.
+    /// Whether a name has a label without characters, other than that of the root at its end: such a name is none of DNS (RFC 1035, section
+    /// 3.1), and has no form in which it is compared.
+    private static func hasEmptyLabel(_ name: [UInt8]) -> Bool {
+        let labels = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        return labels.dropLast(labels.count > 1 ? 1 : 0).contains(where: \.isEmpty)
+    }
+
+    /// The characters that the URL standard forbids in domains (https://url.spec.whatwg.org/#forbidden-domain-code-point), those that are
+    /// not allowed in URLs (RFC 3986, appendix A), and those with which libcurl connects to no host. A percent sign remains only of an
+    /// invalid escape.
     private static func isForbidden(_ byte: UInt8) -> Bool {
-        byte <= 0x20 || byte == 0x7F || "\"#%/:<>?@[\\]^`{|}".utf8.contains(byte)
+        byte <= 0x20 || byte == 0x7F || "\"#%/:<>?@[\\]^`{|}!$&'()*+,;=".utf8.contains(byte)
     }
 
     /// Whether the bytes are an IPv6 address, optionally with a zone (RFC 6874), and its closing bracket. libcurl validates the address

@@ -3,9 +3,12 @@
 /// What is usual for secrets: the names of fields and items, and the forms of tokens.
 package enum UsualSecrets {
     /// Whether the values of header fields, keys of JSON and elements of XML with that name are usually secret. Case, spaces and punctuation
-    /// don't count.
+    /// don't count, nor does a number at the end.
     package static func contains(_ name: some StringProtocol) -> Bool {
-        let plain = normalized(name)
+        let whole = normalized(name)
+        guard !names.contains(whole) else { return true }
+        let digits = whole.utf8.reversed().prefix { (0x30...0x39).contains($0) }.count
+        let plain = String(whole.dropLastScalars(digits))
         guard !names.contains(plain) else { return true }
         return endings.contains { ends(plain, with: $0) } && !positions.contains { ends(plain, with: $0) }
     }
@@ -20,7 +23,8 @@ package enum UsualSecrets {
             "x-user-auth", "x-session-id", "session-id", "x-functions-key", "x-hub-signature-256", "x-honeycomb-team", "x-amzn-oidc-data",
             "x-ms-client-principal", "cf-access-client-id", "cb-access-sign", "aws-access-key-id", "x-access-key-id", "access-key-id",
             "dpop", "device-code", "assertion", "client-assertion", "code-verifier", "otp", "pass", "pwd", "x-pwd", "passcode", "jwt",
-            "bearer", "sig",
+            "bearer", "sig", "x-jwt", "x-session", "impersonate-user", "impersonate-uid", "jsessionid", "phpsessid", "id-token-hint",
+            "saml-response", "oauth-verifier", "totp", "password-confirmation", "password-confirm", "password-repeat",
         ].map { normalized($0) })
 
     /// Endings of names that are usual for secrets: `X-RapidAPI-Key`, `client_secret`, `secret_token`, `DD-APPLICATION-KEY`.
@@ -34,7 +38,7 @@ package enum UsualSecrets {
     private static let positions = ["pagetoken", "nexttoken", "continuationtoken", "synctoken", "cursortoken", "paginationtoken"]
 
     /// Names of items that are usual for secrets, and elsewhere for other things.
-    private static let itemNames: Set<String> = ["key", "code", "sid", "pin", "session", "usercode"]
+    private static let itemNames: Set<String> = ["key", "code", "sid", "pin", "session", "usercode", "ticket", "hmac"]
 
     /// Returns the name in the form in which names are compared: in lower case, without `-`, `_`, `.`, `+` and spaces.
     package static func normalized(_ name: some StringProtocol) -> String {
@@ -91,11 +95,12 @@ package enum UsualSecrets {
         if result.containsScalars(of: "hooks.slack.com") {
             result.replace(#/hooks\.slack\.com\/services\/[A-Za-z0-9\/]+/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
         }
-        if result.containsScalars(of: "earer ") {
-            result.replace(#/[Bb]earer [A-Za-z0-9._~+\/=\-]{6,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        if ["earer", "EARER"].contains(where: { result.containsScalars(of: $0) }) {
+            result.replace(
+                #/[Bb](earer|EARER)[ \t]+[A-Za-z0-9._~+\/=\-]{6,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
         }
-        if result.containsScalars(of: "asic ") {
-            result.replace(#/[Bb]asic [A-Za-z0-9+\/]{8,}=*/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        if ["asic", "ASIC"].contains(where: { result.containsScalars(of: $0) }) {
+            result.replace(#/[Bb](asic|ASIC)[ \t]+[A-Za-z0-9+\/]{8,}=*/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
         }
         if result.containsScalars(of: "PRIVATE KEY") {
             result.replace(
@@ -120,7 +125,7 @@ package enum UsualSecrets {
         [
             "eyJ", "AKI", "ASI", "ghp", "gho", "ghu", "ghs", "ghr", "git", "glp", "xox", "sk_", "rk_", "AIz", "ya2", "npm", "pyp", "sk-",
             "SG.",
-            "sla", "are", "asi", "PRI",
+            "sla", "are", "ARE", "asi", "PRI",
         ].map { $0.utf8.reduce(0) { $0 << 8 | UInt32($1) } })
 
     /// Replaces JSON Web Tokens (RFC 7519): parts in base64url with dots between them, of which the first begins with the beginning of a JSON

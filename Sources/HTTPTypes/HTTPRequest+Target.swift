@@ -4,8 +4,11 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension HTTPRequest {
+    /// Whether the request is about the server as a whole (RFC 9110, section 9.3.7; RFC 9113, section 8.3.1).
+    var isServerWide: Bool { method == .options && path == "*" }
+
     /// Returns the URL of the request: that of its scheme, authority and path (RFC 9113, section 8.3.1), or, of a request without scheme and
-    /// authority, its path appended to the base URL's.
+    /// authority, its path appended to the base URL's. For a request about the server as a whole, the URL has no path.
     ///
     /// - Throws: a ``CurlewError`` that names what is missing or invalid.
     func target(relativeTo baseURL: URL?) throws(CurlewError) -> String {
@@ -13,8 +16,8 @@ extension HTTPRequest {
         guard method != .connect, extendedConnectProtocol == nil else {
             throw .invalidURL(url: "\(method) \(authority ?? "")")
         }
-        let path = try validPath()
-        if scheme == nil, authority == nil, let baseURL { return try baseURL.appending(target: path) }
+        let path = isServerWide ? "" : try validPath()
+        if scheme == nil, authority == nil, let baseURL { return try baseURL.appending(target: path, toPath: !isServerWide) }
         let url = "\(scheme.map { $0 + ":" } ?? "")//\(authority ?? "")\(path)"
         guard let scheme, ["http", "https"].contains(scheme.lowercased()) else {
             guard let parsed = URL(string: url) else { throw .invalidURL(url: url) }
@@ -32,18 +35,19 @@ extension HTTPRequest {
     /// The path with its query, which begins with a slash: `/` for none.
     private func validPath() throws(CurlewError) -> String {
         guard let path, !path.isEmpty else { return "/" }
-        // A fragment is not sent, and "*" asks about the server as a whole (RFC 9112, section 3.2.4).
+        // A fragment is not sent, and "*" is for OPTIONS only (RFC 9112, section 3.2.4).
         guard path.hasBytePrefix("/"), !path.unicodeScalars.contains("#") else { throw .invalidURL(url: path) }
         return path
     }
 }
 
 extension URL {
-    /// The URL with a path and query appended to its own path; its own query and fragment are dropped.
-    fileprivate func appending(target: String) throws(CurlewError) -> String {
+    /// The URL with a path and query appended to its own path, which may be dropped as well; its own query and fragment are dropped.
+    fileprivate func appending(target: String, toPath keepsPath: Bool) throws(CurlewError) -> String {
         guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { throw .invalidURL(url: self) }
         components.query = nil
         components.fragment = nil
+        if !keepsPath { components.percentEncodedPath = "" }
         guard var base = components.string else { throw .invalidURL(url: self) }
         while base.hasByteSuffix("/"), !components.percentEncodedPath.isEmpty {
             base.removeLast()

@@ -34,21 +34,22 @@ extension SessionManager {
     /// ```
     ///
     /// - Parameters:
-    ///   - request: its scheme, authority and path are the URL; its fields replace the session's of the same name.
+    ///   - request: its scheme, authority and path are the URL; its fields replace the session's of the same name. `OPTIONS` with the path
+    ///     `*` is about the server as a whole, as with ``RequestOptions/isServerWide``; of a base URL, only the server counts then.
     ///   - body: the request's body; `nil`, the default, for none.
     ///   - baseURL: for requests without scheme and authority: their path is appended to this URL's. `nil` by default.
     ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
     ///   - options: the settings of this request, such as its deadline; `nil`, the default, for the session's.
     /// - Returns: the final response, and its body, decoded; empty if there is none. ``SessionConfiguration/maximumBodySize`` limits it.
     /// - Throws: the request's error: a ``CurlewError``, or an error of the program's own adapter; `CancellationError` if the task was
-    ///   cancelled. A request without scheme or authority, and one for a tunnel (`CONNECT`) or for `*`, fails with
-    ///   ``CurlewError/urlRequestValidationFailed(reason:in:)`` or ``CurlewError/invalidURL(url:in:)``; a field whose value is not UTF-8 with the
-    ///   former. Nothing is sent then.
+    ///   cancelled. A request without scheme or authority, one for a tunnel (`CONNECT`), and one for `*` by another method than
+    ///   `OPTIONS`, fails with ``CurlewError/urlRequestValidationFailed(reason:in:)`` or ``CurlewError/invalidURL(url:in:)``; a field whose value
+    ///   is not UTF-8 with the former. Nothing is sent then.
     public func send(
         _ request: HTTPRequest, body: Data? = nil, relativeTo baseURL: URL? = nil, interceptor: (any RequestInterceptor)? = nil,
         options: RequestOptions? = nil
     ) async throws -> (HTTPResponse, Data) {
-        let (url, method, headers) = try request.parts(relativeTo: baseURL)
+        let (url, method, headers, options) = try request.parts(relativeTo: baseURL, options)
         try Task.checkCancellation()
         let sent =
             if let body {
@@ -110,7 +111,7 @@ extension SessionManager {
         _ makeBody: @escaping @Sendable () async throws -> Body, _ isRepeatable: Bool, _ length: Int64?, _ request: HTTPRequest,
         _ baseURL: URL?, _ interceptor: (any RequestInterceptor)?, _ options: RequestOptions?, isStreamed: Bool
     ) throws -> (UploadRequest, url: String) where Body.Element: Collection, Body.Element.Element == UInt8 {
-        let (url, method, headers) = try request.parts(relativeTo: baseURL)
+        let (url, method, headers, options) = try request.parts(relativeTo: baseURL, options)
         try Task.checkCancellation()
         let sent = streamUpload(
             makeBody, isRepeatable: isRepeatable, length: length, to: url, method: method, headers: headers, interceptor: interceptor,
@@ -129,7 +130,7 @@ extension SessionManager {
         to request: HTTPRequest, body: Data? = nil, relativeTo baseURL: URL? = nil, interceptor: (any RequestInterceptor)? = nil,
         options: RequestOptions? = nil
     ) async throws -> (HTTPResponse, BodyStream) {
-        let (url, method, headers) = try request.parts(relativeTo: baseURL)
+        let (url, method, headers, options) = try request.parts(relativeTo: baseURL, options)
         try Task.checkCancellation()
         let sent =
             if let body {
@@ -193,14 +194,21 @@ private struct FixedBody: ParameterEncoding {
 }
 
 extension HTTPRequest {
-    /// The URL, method and header fields, validated as far as the session can't do that.
-    fileprivate func parts(relativeTo baseURL: URL?) throws(CurlewError) -> (url: String, HTTPMethod, HTTPHeaders) {
+    /// The URL, method and header fields, validated as far as the session can't do that, and the options, with `isServerWide` for `*`.
+    fileprivate func parts(
+        relativeTo baseURL: URL?, _ options: RequestOptions?
+    ) throws(CurlewError) -> (url: String, HTTPMethod, HTTPHeaders, RequestOptions?) {
         let url = try target(relativeTo: baseURL)
         // A string is sent as UTF-8: these bytes can't be sent as they are.
         if let field = headerFields.first(where: { $0.utf8Value == nil }) {
             throw .urlRequestValidationFailed(reason: .invalidHeader(name: field.name.rawName))
         }
-        return (url, HTTPMethod(method), HTTPHeaders(headerFields))
+        var options = options
+        if isServerWide {
+            options = options ?? RequestOptions()
+            options?.isServerWide = true
+        }
+        return (url, HTTPMethod(method), HTTPHeaders(headerFields), options)
     }
 }
 

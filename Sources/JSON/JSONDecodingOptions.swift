@@ -64,6 +64,6 @@ extension String {
         let words = self[first...last].split(separator: "_")
         guard words.count > 1, let head = words.first else { return self }
         let tail = words.dropFirst().map(\.capitalized).joined()
-        return self[..<first] + head.lowercased() + tail + self[index(after: last)...]
+        return "\(self[..<first])\(head.lowercased())\(tail)\(self[index(after: last)...])"
     }
 }

@@ -36,6 +36,12 @@ public final class ServerConnection: Sendable {
         try socket.send(Data(text.utf8))
     }
 
+    /// Sends an interim response (1xx; RFC 9110, section 15.2) before the route's response: during the request's body, if that is not read
+    /// (``LoopbackServer/BodyHandling/unread``).
+    public func sendInterim(_ status: Int, headers: [ServerField] = []) throws {
+        try send(raw: ServerResponse(status: status, headers: headers).head(closes: false))
+    }
+
     /// Closes the connection: the client receives all bytes sent, then the end of the stream.
     public func close() {
         keepAlive = false

@@ -128,6 +128,7 @@ public struct ServerResponse: Sendable {
 
     private static func reason(of status: Int) -> String {
         let reasons = [
+            100: "Continue", 101: "Switching Protocols", 102: "Processing", 103: "Early Hints", 104: "Upload Resumption Supported",
             200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 206: "Partial Content", 301: "Moved Permanently",
             302: "Found", 303: "See Other", 304: "Not Modified", 307: "Temporary Redirect", 308: "Permanent Redirect",
             400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",

@@ -231,7 +231,7 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
     }
 
     func resolve(_ string: String) throws -> URL {
-        guard let url = URL(string: string, relativeTo: baseURL)?.absoluteURL, url.scheme != nil else {
+        guard let url = URL(string: string.encodingInvalidCharacters, relativeTo: baseURL)?.absoluteURL, url.scheme != nil else {
             throw OperationError.invalidURL(string)
         }
         return url

@@ -166,7 +166,7 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
         var request = request
         guard request.url != nil else { return request }
         for header in headers where request.value(forHTTPHeaderField: header.name) == nil {
-            request.setValue(header.value, forHTTPHeaderField: header.name)
+            request.setField(header.name, header.value)
         }
         return request
     }

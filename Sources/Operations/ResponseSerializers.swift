@@ -43,8 +43,8 @@ public struct JSONResponseSerializer: ResponseSerialization {
 
     /// `JSONSerialization` detects the Unicode encodings itself and supports no other, so other charsets are converted to UTF-8.
     private func utf8(_ data: Data, of response: HTTPURLResponse?) -> Data {
-        let encoding = response?.value(forHTTPHeaderField: "Content-Type").flatMap { String.Encoding(contentType: $0) }
-        guard let encoding, encoding != .utf8, let text = String(data: data, encoding: encoding) else { return data }
+        let body = EncodedText(data, contentType: response?.value(forHTTPHeaderField: "Content-Type"))
+        guard body.encoding != .utf8, let text = body.text else { return data }
         return Data(text.utf8)
     }
 

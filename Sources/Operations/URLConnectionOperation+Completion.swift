@@ -43,7 +43,8 @@ extension URLConnectionOperation {
     private func finish(with error: (any Error)?) {
         let attempt = storage.withLock { storage in
             storage.error = error
-            storage.responseData = (storage.attempt?.errorSink ?? storage.sink as? MemorySink)?.data
+            let memory = storage.attempt?.errorSink ?? storage.sink as? MemorySink
+            storage.responseData = storage.response == nil ? nil : memory?.data
             return storage.attempt
         }
         if let attempt { detach(attempt) }

@@ -4,7 +4,8 @@ extension URLConnectionOperation {
     /// The body, once the operation has finished; empty if it was written elsewhere. Waits without starting the operation: a queue or
     /// ``start()`` does that. Cancelling the waiting task cancels the operation, as with ``waitForEnd()``.
     ///
-    /// - Throws: the operation's ``error``; `URLError.cancelled` if the task was cancelled before the operation was started.
+    /// - Throws: `CancellationError` if the task was cancelled before the operation has ended; else the operation's ``error``, which is
+    ///   `URLError.cancelled` after ``cancel()``.
     public var value: Data {
         get async throws {
             try await waitForResult()
@@ -14,8 +15,10 @@ extension URLConnectionOperation {
 
     func waitForResult() async throws {
         await waitForEnd()
-        if let error { throw error }
-        guard isFinished else { throw URLError.operationError(.cancelled, request) }
+        // An operation that was not started finishes later.
+        guard isFinished else { throw CancellationError() }
+        guard let error else { return }
+        throw Task.isCancelled && (error as? URLError)?.code == .cancelled ? CancellationError() : error
     }
 
     /// Starts the operation and waits until it has finished, as ``value`` does: for operations that are not on a queue.
@@ -71,7 +74,7 @@ private final class Waiter: Sendable {
 extension HTTPRequestOperation {
     /// The serializer's object, once the operation has finished; waits for it as ``URLConnectionOperation/value`` does.
     ///
-    /// - Throws: the operation's error; `URLError.cannotParseResponse` if the object is of another type or missing.
+    /// - Throws: what ``URLConnectionOperation/value`` throws; `URLError.cannotParseResponse` if the object is of another type or missing.
     public func object<Value: Sendable>(as type: Value.Type = Value.self) async throws -> Value {
         try await waitForResult()
         guard let value = responseObject as? Value else { throw URLError(.cannotParseResponse) }

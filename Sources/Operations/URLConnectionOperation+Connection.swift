@@ -133,7 +133,7 @@ extension URLRequest {
     fileprivate func adding(_ headers: HTTPHeaders?) -> URLRequest {
         guard let headers, url != nil else { return self }
         var request = self
-        for header in headers { request.setValue(header.value, forHTTPHeaderField: header.name) }
+        for header in headers { request.setField(header.name, header.value) }
         return request
     }
 }

@@ -149,20 +149,25 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
     /// Why the operation failed; `nil` if it has not. Usually a `URLError`, with the failing URL in its `userInfo`.
     open var error: (any Error)? { storage.withLock { $0.error } }
 
-    /// The body, once the operation has finished; `nil` if it was written to an output stream or a file.
+    /// The body, once the operation has finished: empty if the response has none, `nil` without a response, or if it was written to an
+    /// output stream or a file.
+    ///
+    /// Of an operation that has failed or was cancelled after the response has arrived, the part that was received until then.
     public var responseData: Data? { storage.withLock { $0.responseData } }
 
     /// The number of bytes of the body received, including those before a pause.
     public var totalBytesRead: Int64 { storage.withLock { $0.totalBytesRead } }
 
-    /// The body as text, in ``responseStringEncoding``; `nil` if there is no body, or it is not text in that encoding.
+    /// The body as text, in ``responseStringEncoding``; `nil` if there is no ``responseData``, or it is not text in that encoding.
     public var responseString: String? {
-        responseData.flatMap { String(data: $0, encoding: responseStringEncoding) }
+        responseData.flatMap { encoded($0).text }
     }
 
-    /// The encoding that the response's charset names; UTF-8 without one, or for an unknown one.
-    public var responseStringEncoding: String.Encoding {
-        response?.value(forHTTPHeaderField: "Content-Type").flatMap { String.Encoding(contentType: $0) } ?? .utf8
+    /// The encoding that a byte order mark, the response's charset or an XML declaration names; UTF-8 without any, or for an unknown one.
+    public var responseStringEncoding: String.Encoding { encoded(responseData ?? Data()).encoding }
+
+    private func encoded(_ body: Data) -> EncodedText {
+        EncodedText(body, contentType: response?.value(forHTTPHeaderField: "Content-Type"))
     }
 
     // MARK: Connection, to be overridden

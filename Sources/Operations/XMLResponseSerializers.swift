@@ -2,7 +2,8 @@
 
 /// Returns an `XMLParser` for the body; set its delegate and run it.
 ///
-/// It resolves no external entities, so that a document can't cause files or other servers to be read.
+/// It resolves no external entities, so that a document can't cause files or other servers to be read. A document with more than 10,000
+/// attributes of an element, on which it would spend minutes, is rejected.
 public struct XMLParserResponseSerializer: ResponseSerialization {
     /// Accepts the statuses 200 to 299, and `application/xml` and `text/xml`.
     public var acceptance = ResponseAcceptance(contentTypes: ["application/xml", "text/xml"])
@@ -11,7 +12,10 @@ public struct XMLParserResponseSerializer: ResponseSerialization {
     public init() {}
 
     /// Returns the parser.
-    public func object(of data: Data, in response: HTTPURLResponse?) -> Any? {
+    ///
+    /// - Throws: ``OperationError/invalidXML(reason:)`` for too many attributes.
+    public func object(of data: Data, in response: HTTPURLResponse?) throws -> Any? {
+        if let excess = XMLBounds.excess(in: data) { throw OperationError.invalidXML(reason: excess) }
         let parser = XMLParser(data: data)
         parser.shouldResolveExternalEntities = false
         return parser
@@ -20,7 +24,8 @@ public struct XMLParserResponseSerializer: ResponseSerialization {
 
 /// Parses the body as an `XMLDocument`.
 ///
-/// A document with a document type declaration is rejected: its entities could expand without bound, or cause files to be read.
+/// A document with a document type declaration is rejected: its entities could expand without bound, or cause files to be read. So is one with
+/// more than 10,000 attributes of an element.
 public struct XMLDocumentResponseSerializer: ResponseSerialization {
     /// Accepts the statuses 200 to 299, and `application/xml` and `text/xml`.
     public var acceptance = ResponseAcceptance(contentTypes: ["application/xml", "text/xml"])
@@ -40,6 +45,7 @@ public struct XMLDocumentResponseSerializer: ResponseSerialization {
         guard Data(data.filter { $0 != 0 }).range(of: Data("<!DOCTYPE".utf8)) == nil else {
             throw OperationError.invalidXML(reason: "it has a document type declaration")
         }
+        if let excess = XMLBounds.excess(in: data) { throw OperationError.invalidXML(reason: excess) }
         // Foundation on Linux accepts a truncated document, and crashes on one without an element.
         try XMLBalance().check(data)
         return try XMLDocument(data: data, options: options)

@@ -69,7 +69,9 @@ public enum RedisError: Error, Sendable, Hashable {
 
 extension RedisError: CustomStringConvertible, LocalizedError {
     /// What failed, and why, as a sentence.
-    public var description: String {
+    public var description: String { Redaction.escaped(text) }
+
+    private var text: String {
         switch self {
         case .unavailable(let address, let reason): "Redis at \(address) is unavailable: \(reason)."
         case .timedOut(let command, let time): "\(command): Redis did not respond within \(time)."

@@ -30,19 +30,32 @@ extension RequestState {
 
 extension BaseRequest {
     /// Claims the next start, until the agent runs it or a stop ends it; returns `nil` while another start is in flight.
-    func claimStart() -> Int? {
-        state.withLock { state in
+    func claimStart() -> RequestStart? {
+        let options = StartOptions(requestOptions)
+        return state.withLock { state in
             guard !state.isInFlight else { return nil }
             state.stage = .starting
             state.isStopped = false
             state.starts += 1
-            return state.starts
+            state.options = options
+            return RequestStart(number: state.starts, options: options)
         }
     }
 
-    /// Notifies the accessories of a start and has the agent send the request, unless an accessory has stopped it.
-    func send(_ start: Int) {
-        toggleAccessoriesWillStart()
+    /// Notifies the accessories of a start, unless it has been stopped.
+    func notify(of start: RequestStart) {
+        let events = RunEvents(accessories)
+        let isPending = state.withLock { state in
+            guard state.isPending(start) else { return false }
+            state.events = events
+            return true
+        }
+        if isPending { events.begin(self) }
+    }
+
+    /// Notifies the accessories of a start and has the agent send the request, unless it has been stopped.
+    func send(_ start: RequestStart) {
+        notify(of: start)
         agent.addRequest(self, start: start)
     }
 }
@@ -98,9 +111,10 @@ extension BaseRequest {
     var endingError: (any Error)? { error }
     var addedAccessories: [any RequestAccessory] { state.withLock { $0.accessories } ?? [] }
 
-    func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void) {
+    func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void, other: @escaping @Sendable (RequestEnding) -> Void) {
         let isInFlight = state.withLock { state in
-            state.waiters.append(waiter)
+            let isShared = !state.isInFlight || state.options?.isShared ?? true
+            state.waiters.append(isShared ? waiter : other)
             return state.isInFlight
         }
         // Decided under the lock: a request that ends in the meantime must not be sent again.

@@ -58,7 +58,7 @@ extension RequestState {
     /// Whether the newest start has neither begun its callbacks nor been stopped completely.
     var isInFlight: Bool { stage == .starting || stage == .running || stage == .stopping }
     /// Whether a claimed start has not been run yet.
-    func isPending(_ start: Int) -> Bool { stage == .starting && starts == start }
+    func isPending(_ start: RequestStart) -> Bool { stage == .starting && starts == start.number }
     /// Whether the newest start has finished or is running its callbacks.
     var isComplete: Bool { stage == .delivering || stage == .ended }
 }

@@ -57,7 +57,8 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
     open func requestSerializerType() -> RequestSerializerType { .http }
     /// Header fields; `nil` by default. Read again for each retry.
     open func requestHeaderFieldValueDictionary() -> [String: String]? { nil }
-    /// User name and password, as first and last element, sent without waiting for a challenge (Basic, RFC 7617); `nil` by default.
+    /// User name and password, as first and last element, sent without waiting for a challenge (Basic, RFC 7617); `nil` by default. A
+    /// colon in the name, or a control character in either, fails the request, which is not sent.
     open func requestAuthorizationHeaderFieldArray() -> [String]? { nil }
     /// The longest pause between two bytes, in seconds, for each attempt; 60 by default, which leaves it to the session: Foundation's default
     /// can't be told from one that was set. The `idleTimeout` of ``requestOptions`` takes precedence.
@@ -114,7 +115,7 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
     ///
     /// - Parameters:
     ///   - response: the response received, if any.
-    ///   - responseObject: the body, a `Data`; for a download its file, a `URL`.
+    ///   - responseObject: the body, a `Data`, as in ``responseData``; for a download its file, a `URL`.
     ///   - error: the transfer's error; the response has not been validated yet.
     open func requestRetryValidator(_ response: HTTPURLResponse?, responseObject: Any?, error: (any Error)?) -> Bool {
         error != nil || !(200...299).contains(response?.statusCode ?? 0)
@@ -124,7 +125,7 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
     ///
     /// - Parameters:
     ///   - response: the response received, if any.
-    ///   - responseObject: the body, a `Data`; for a download its file, a `URL`.
+    ///   - responseObject: the body, a `Data`, as in ``responseData``; for a download its file, a `URL`.
     ///   - error: the transfer's error, if it has failed.
     ///   - completionHandler: to be called once, from any thread; later calls have no effect. The request waits until it is called
     ///     or the request is stopped.
@@ -194,7 +195,8 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
 
     /// The accessories, in the order in which they are notified; `nil` until one is added.
     ///
-    /// An override adds to those added by ``addAccessory(_:)``, which are notified after the ones it returns.
+    /// A run notifies the accessories that it was started with. An override adds to those added by ``addAccessory(_:)``, which are notified
+    /// after the ones it returns.
     open var requestAccessories: [any RequestAccessory]? {
         get { state.withLock { $0.accessories } }
         set { state.withLock { $0.accessories = newValue } }
@@ -241,16 +243,17 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
         set { state.withLock { $0.resumableDownloadProgressBlock = newValue } }
     }
 
-    /// The priority among requests waiting for a connection to the same host; ``RequestPriority/default`` by default.
+    /// The priority among requests waiting for a connection to the same host; ``Priority/default`` by default.
     ///
     /// Any other value is also sent as the header field `Priority` (RFC 9218), unless the request has one, so that the server can take it
     /// into account.
-    open var requestPriority: RequestPriority {
+    open var requestPriority: Priority {
         get { state.withLock { $0.requestPriority } }
         set { state.withLock { $0.requestPriority = newValue } }
     }
 
-    /// The settings of this request, such as its timeouts and interceptor, read for each start; `nil`, the default, for the session's.
+    /// The settings of this request, such as its timeouts and interceptor, read once for each start, before accessories are notified;
+    /// `nil`, the default, for the session's.
     ///
     /// The deadline is that of a start, from the call to the response: with all attempts of the agent and of the interceptor, the delays and
     /// decisions between them, and a refresh of credentials. A start that has a deadline of its own, of its group, or of
@@ -268,27 +271,20 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
 
     // MARK: Control
 
-    /// Notifies the accessories and has the agent send the request. Has no effect on a running request.
+    /// Notifies the accessories and has the agent send the request. Has no effect on a running request, or while accessories are being
+    /// notified of its start or its stop.
     open func start() {
         guard let start = claimStart() else { return }
         send(start)
     }
 
-    /// Stops the request: no further callbacks run, and the delegate is released. The accessories are notified.
+    /// Stops the request: no further callbacks run, and the delegate is released. Accessories that were notified of the start are notified
+    /// of the stop.
     ///
     /// A download's partial data is kept, and the next start resumes from it. Calling this in a callback of the request suppresses the
     /// callbacks that have not run yet. A finished request keeps its result.
     open func stop() {
-        let (isComplete, isBeingStopped) = state.withLock { state in
-            defer { if !state.isComplete { state.stage = .stopping } }
-            return (state.isComplete, state.stage == .stopping)
-        }
-        // Already being stopped, by another thread or by an accessory that is being notified of the stop.
-        if isBeingStopped { return }
-        if !isComplete { toggleAccessoriesWillStop() }
-        delegate = nil
-        agent.cancelRequest(self)
-        if !isComplete { toggleAccessoriesDidStop() }
+        agent.cancel(self) { delegate = nil }
     }
 
     /// Suspends the transfer until ``resume()``: nothing is sent or received. Has no effect while no transfer runs.
@@ -303,7 +299,10 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
 
     // MARK: Result
 
-    /// The body of the response; `nil` before there is one, and for a successful download.
+    /// The body of the response, empty if it has none; `nil` without a response, and for a successful download.
+    ///
+    /// If the transfer of the body has failed, the part that was received until then; for a download, which keeps that part on disk, `nil`.
+    /// A download whose status was rejected has the body of that response here, up to ``SessionConfiguration/maximumBodySize``.
     open var responseData: Data? {
         get { state.withLock { $0.result.data } }
         set {
@@ -313,7 +312,8 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
             }
         }
     }
-    /// The body as text, in the charset of its content type, otherwise in UTF-8.
+    /// The body as text, in the encoding that a byte order mark, the charset of its content type or an XML declaration names; in UTF-8
+    /// without any, and for an unknown one. `nil` if the bytes are invalid in it, and where ``responseData`` is.
     open var responseString: String? {
         get { state.withLock { $0.result.string } }
         set { state.withLock { $0.result.givenString = newValue } }

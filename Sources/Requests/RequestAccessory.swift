@@ -17,13 +17,17 @@ public protocol RunnableRequest: AnyObject, Sendable {
 
 /// Observes the start and end of requests, batches and chains without affecting them: for an activity indicator, a log or a counter.
 ///
+/// A run notifies the accessories that it was started with, of all three events or of none, in order; each event reaches all of them before
+/// the next one. They are not notified of a response from a cache, of ``RequestAgent/addRequest(_:)``, or of a stop without a start.
+///
 /// One accessory may be added to several of them. All methods have defaults: implement those for ``RunnableRequest``, or those for `Any`,
 /// as in YTKNetwork, which are called if the others are not implemented. A method that only nearly matches a requirement's signature is a
 /// different method and is never called; see ``RequestDelegate``.
 public protocol RequestAccessory: AnyObject, Sendable {
     /// Called before the start, on the thread that called `start`. Optional.
     func requestWillStart(_ request: any RunnableRequest)
-    /// Called after completion, before the callbacks, on the callback queue; after a stop, on the thread that called `stop`. Optional.
+    /// Called after completion, before the callbacks, on the callback queue; after a stop, on the thread that called `stop`, or, if
+    /// accessories were being notified of the start, on that thread. Optional.
     func requestWillStop(_ request: any RunnableRequest)
     /// Called after the callbacks, on the same queue or thread as `requestWillStop(_:)`. Optional.
     func requestDidStop(_ request: any RunnableRequest)

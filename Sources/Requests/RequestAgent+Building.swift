@@ -40,19 +40,20 @@ extension RequestAgent {
     /// - Throws: ``CurlewError/invalidURL(url:in:)`` if the result is not a URL with a host.
     public func buildRequestUrl(_ request: BaseRequest) throws -> URL {
         var path = request.requestUrl()
-        if let url = URL(string: path), url.scheme != nil, url.host != nil { return url }
+        if let url = URL(string: path.encodingInvalidCharacters), url.scheme != nil, url.host != nil { return url }
         for filter in configuration.urlFilters { path = filter.filterUrl(path, with: request) }
         let base = baseUrl(of: request)
-        // Foundation percent-encodes characters that are not allowed in a URL.
         guard !base.isEmpty else {
-            guard let url = URL(string: path), url.host != nil else { throw CurlewError.invalidURL(url: path) }
+            guard let url = URL(string: path.encodingInvalidCharacters), url.host != nil else { throw CurlewError.invalidURL(url: path) }
             return url
         }
         guard let baseURL = URL(string: base.hasByteSuffix("/") ? base : base + "/"), baseURL.host != nil else {
             throw CurlewError.invalidURL(url: base)
         }
         if path.isEmpty { return baseURL }
-        guard let url = URL(string: path, relativeTo: baseURL)?.absoluteURL else { throw CurlewError.invalidURL(url: path) }
+        guard let url = URL(string: path.encodingInvalidCharacters, relativeTo: baseURL)?.absoluteURL else {
+            throw CurlewError.invalidURL(url: path)
+        }
         return url
     }
 
@@ -74,7 +75,7 @@ extension RequestAgent {
         urlRequest.timeoutInterval = request.requestTimeoutInterval()
         urlRequest.allowsCellularAccess = request.allowsCellularAccess()
         if let policy = request.requestCachePolicy() { urlRequest.cachePolicy = policy }
-        setHeaders(of: request, &urlRequest)
+        try setHeaders(of: request, &urlRequest)
         var built = BuiltRequest(urlRequest: urlRequest)
         var form: URLRequest?
         if let block = request.constructingBodyBlock, !Self.isWithoutBody(request.requestMethod(), counting: [.get, .head]) {
@@ -91,14 +92,12 @@ extension RequestAgent {
         return built
     }
 
-    private func setHeaders(of request: BaseRequest, _ urlRequest: inout URLRequest) {
+    private func setHeaders(of request: BaseRequest, _ urlRequest: inout URLRequest) throws {
         if let credentials = request.requestAuthorizationHeaderFieldArray(), let user = credentials.first, let password = credentials.last {
-            let token = Data("\(user):\(password)".utf8).base64EncodedString()
-            urlRequest.setValue("Basic \(token)", forHTTPHeaderField: "Authorization")
+            guard let field = Request.authorizationHeader(user: user, password: password) else { throw ArgumentError.invalidCredentials }
+            urlRequest.setField(field.key, field.value)
         }
-        for (name, value) in request.requestHeaderFieldValueDictionary() ?? [:] {
-            urlRequest.setValue(value, forHTTPHeaderField: name)
-        }
+        for (name, value) in request.requestHeaderFieldValueDictionary() ?? [:] { urlRequest.setField(name, value) }
         // RFC 9218, section 4.1. The transport queues less urgent requests for longer, and so may the server.
         if request.requestPriority != .default, urlRequest.value(forHTTPHeaderField: "Priority") == nil {
             urlRequest.setValue(request.requestPriority == .high ? "u=1" : "u=5", forHTTPHeaderField: "Priority")
@@ -197,15 +196,21 @@ extension RequestAgent {
         var isDirectory: ObjCBool = false
         let target = URL(fileURLWithPath: path)
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue else { return target }
-        let name = built.urlRequest.url?.lastPathComponent ?? ""
-        // Fallback for a URL whose last component is missing or is not a valid file name.
-        return target.appendingPathComponent(name.isFileName ? name : "download", isDirectory: false)
+        // The URL may come from elsewhere: it must not name a hidden file, such as the record of another download.
+        return target.appendingPathComponent(built.urlRequest.url.map { SuggestedFileName.name(url: $0) } ?? "download", isDirectory: false)
     }
 }
 
 /// An argument that cannot be encoded.
 enum ArgumentError: RequestError, LocalizedError {
     case notADictionary
+    case invalidCredentials
 
-    var errorDescription: String? { "The request's argument is not a dictionary: a query or form cannot encode it. Use a JSON body." }
+    var errorDescription: String? {
+        switch self {
+        case .notADictionary: "The request's argument is not a dictionary: a query or form cannot encode it. Use a JSON body."
+        case .invalidCredentials:
+            "requestAuthorizationHeaderFieldArray() has a colon in the user name, or a control character: Basic (RFC 7617) cannot send it."
+        }
+    }
 }

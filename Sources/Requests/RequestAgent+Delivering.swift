@@ -63,26 +63,27 @@ extension RequestAgent {
     /// Calls accessories, filter, delegate and blocks, in this order; on the callback queue.
     private func deliver(_ run: RequestRun) {
         let request = run.request
-        guard run.claimDelivery() else { return }
-        let stops = request.stops
+        let (isClaimed, events) = run.claimDelivery()
+        guard isClaimed else { return }
         let ending = request.error == nil ? RequestEnding.succeeded : .failed
         configuration.log("\(ending) \(request)" + (request.error.map { ": \($0)" } ?? ""))
         request.networkResponseWillBeDelivered()
-        request.toggleAccessoriesWillStop()
-        request.callBack(ending, isStopped: { request.stops != stops })
-        request.toggleAccessoriesDidStop()
+        events?.post(.willStop, request)
+        request.callBack(ending) { run.isDelivering }
+        events?.post(.didStop, request)
         run.finish(request.isCancelled ? .stopped : ending)
     }
 }
 
 extension BaseRequest {
-    /// Calls filter, delegate and block; a stop in one of them skips the rest.
-    func callBack(_ ending: RequestEnding, isStopped: () -> Bool) {
+    /// Calls filter, delegate and block, as long as `isDelivering`: a stop or another start in one of them skips the rest.
+    func callBack(_ ending: RequestEnding, while isDelivering: () -> Bool) {
         let hasSucceeded = ending == .succeeded
+        guard isDelivering() else { return }
         if hasSucceeded { requestCompleteFilter() } else { requestFailedFilter() }
-        if isStopped() { return }
+        guard isDelivering() else { return }
         if hasSucceeded { delegate?.requestFinished(self) } else { delegate?.requestFailed(self) }
-        if isStopped() { return }
+        guard isDelivering() else { return }
         (hasSucceeded ? successCompletionBlock : failureCompletionBlock)?(self)
     }
 
@@ -92,21 +93,17 @@ extension BaseRequest {
     /// - Parameters:
     ///   - start: the claimed start; `nil` to begin a new one.
     ///   - failure: the error to deliver if there is nothing to hand over; ends the request in the same way.
-    func deliverFromCache(_ start: Int? = nil, failure: (any Error)? = nil) {
+    func deliverFromCache(_ start: RequestStart? = nil, failure: (any Error)? = nil) {
         guard let run = agent.makeRun(for: self, start: start) else { return }
         if let failure { fail(failure) }
         run.configuration.callbackQueue.async { [self] in
-            guard run.claimDelivery() else { return }
-            let stops = stops
+            guard run.claimDelivery().isClaimed else { return }
             let ending = failure == nil ? RequestEnding.succeeded : .failed
             if failure == nil { requestCompletePreprocessor() } else { requestFailedPreprocessor() }
-            callBack(ending, isStopped: { self.stops != stops })
+            callBack(ending) { run.isDelivering }
             run.finish(isCancelled ? .stopped : ending)
         }
     }
-
-    /// The number of times the request was stopped.
-    var stops: Int { state.withLock { $0.stops } }
 
     /// Sets the error the request has failed with; `nil` makes it a success.
     func fail(_ error: (any Error)?) {

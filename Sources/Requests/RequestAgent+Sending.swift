@@ -58,7 +58,7 @@ extension RequestAgent {
             _ = manager
             var result = RequestResult()
             result.response = response.response
-            result.data = response.data
+            if response.response != nil { result.data = response.data }
             result.error = response.error
             result.metrics = response.metrics
             self.attemptCompleted(run, result)
@@ -120,7 +120,7 @@ extension RequestAgent {
         if let refresher = configuration.tokenRefresher, refresher.isRejected(result), run.claimAuthenticatedRetry() {
             return wait(run, result) {
                 refresher.refresh(for: run, $0)
-            } next: { isRefreshed in
+            } next: { run, isRefreshed in
                 self.processingQueue.async {
                     guard isRefreshed else { return self.considerRetry(run, result, count) }
                     run.noteAuthenticatedRetry()
@@ -143,22 +143,24 @@ extension RequestAgent {
         wait(run, result) { decided in
             request.requestRetryProcessor(
                 result.response, responseObject: object, error: result.error, completionHandler: decided)
-        } next: { shallRetry in
+        } next: { run, shallRetry in
             guard run.isRunning else { return }
             guard shallRetry else { return self.processingQueue.async { self.process(run, result) } }
-            self.configuration.log("retry \(count) after \(interval) s \(request)")
+            self.configuration.log("retry \(count) after \(interval) s \(run.request)")
             self.wait(run, result) { due in
                 self.clock.schedule(interval, self.processingQueue) { due(true) }
-            } next: { _ in
+            } next: { run, _ in
                 self.attempt(run)
             }
         }
     }
 
     /// Waits for an answer, of which the first counts. Once the run's deadline has passed, the request fails with that instead.
+    ///
+    /// What is waited for does not retain the run: a stopped request is released at once.
     private func wait(
         _ run: RequestRun, _ result: RequestResult, for answer: (@escaping @Sendable (Bool) -> Void) -> Void,
-        next: @escaping @Sendable (Bool) -> Void
+        next: @escaping @Sendable (RequestRun, Bool) -> Void
     ) {
         let isDecided = Lock(false)
         let decide = { @Sendable () -> Bool in
@@ -168,17 +170,17 @@ extension RequestAgent {
             }
         }
         let endTimer = run.deadline.map { deadline in
-            currentManager().session.atEnd(of: deadline) {
-                guard decide(), run.isRunning else { return }
+            currentManager().session.atEnd(of: deadline) { [weak run] in
+                guard decide(), let run, run.isRunning else { return }
                 var result = result
                 result.error = run.deadlineFailure
                 self.processingQueue.async { [result] in self.process(run, result) }
             }
         }
-        answer { decision in
+        answer { [weak run] decision in
             guard decide() else { return }
             endTimer?()
-            next(decision)
+            if let run { next(run, decision) }
         }
     }
 }

@@ -56,13 +56,14 @@ public final class RequestAgent: Sendable {
         record.withLock { $0.runs.values }.sorted { $0.number < $1.number }.map(\.request)
     }
 
-    /// Sends a request without notifying its accessories of the start, unlike ``BaseRequest/start()``. Has no effect on a running request.
+    /// Sends a request without notifying its accessories of the start or the end, unlike ``BaseRequest/start()``. Has no effect on a
+    /// running request.
     public func addRequest(_ request: BaseRequest) {
         addRequest(request, start: nil)
     }
 
     /// Sends a request for a claimed start, unless that start has been stopped.
-    func addRequest(_ request: BaseRequest, start: Int?) {
+    func addRequest(_ request: BaseRequest, start: RequestStart?) {
         if let run = makeRun(for: request, start: start) { begin(run) }
     }
 
@@ -77,11 +78,26 @@ public final class RequestAgent: Sendable {
         }
     }
 
-    /// Cancels a request: no callback follows, and its blocks are released. Accessories are not notified, unlike by ``BaseRequest/stop()``.
+    /// Cancels a request: no callback follows, and its blocks are released; its delegate is not, unlike by ``BaseRequest/stop()``.
+    /// Accessories that were notified of the start are notified of the stop.
     public func cancelRequest(_ request: BaseRequest) {
+        cancel(request) {}
+    }
+
+    func cancel(_ request: BaseRequest, releasing release: () -> Void) {
+        let (old, events) = request.state.withLock { state in
+            defer { state.beginStop() }
+            return (state.stage, state.events.take())
+        }
+        // Already being stopped, by another thread or by an accessory that is being notified of the stop.
+        if old == .stopping { return }
+        events?.post(.willStop, request)
+        release()
+        // Its callbacks are running, or have run.
+        if old == .delivering || old == .ended { return request.clearCompletionBlock() }
         let (run, waiters, blocks) = request.state.withLock { state in
             defer { state.stopped() }
-            return (state.isComplete ? nil : state.run, state.isComplete ? [] : state.waiters, state.takeBlocks())
+            return (state.run, state.waiters, state.takeBlocks())
         }
         if let run {
             forget(run)
@@ -91,6 +107,7 @@ public final class RequestAgent: Sendable {
         }
         // Released outside the lock, because releasing the captures may run arbitrary `deinit` code.
         withExtendedLifetime(blocks) {}
+        events?.post(.didStop, request)
         for waiter in waiters { waiter(.stopped) }
     }
 
@@ -112,14 +129,15 @@ public final class RequestAgent: Sendable {
     // MARK: Runs
 
     /// Registers a new start of a request; returns `nil` if it is running or the claimed start has been stopped.
-    func makeRun(for request: BaseRequest, start: Int? = nil) -> RequestRun? {
+    func makeRun(for request: BaseRequest, start: RequestStart? = nil) -> RequestRun? {
         let number = record.withLock { record in
             defer { record.nextNumber += 1 }
             return record.nextNumber
         }
-        let run = RequestRun(number: number, request: request, agent: self)
+        let options = start?.options ?? StartOptions(request.requestOptions)
+        let run = RequestRun(number: number, start: options, request: request, agent: self)
         let isNew = request.state.withLock { state in
-            guard start.map(state.isPending) ?? (state.stage != .running && state.stage != .stopping) else { return false }
+            guard start.map(state.isPending) ?? !state.isInFlight else { return false }
             state.begin(run)
             // Registered under the request's lock: a stop right after it must find the entry it removes.
             record.withLock { $0.runs[number] = run }
@@ -187,6 +205,7 @@ extension RequestState {
     /// Begins a new start: the last result is cleared.
     mutating func begin(_ run: RequestRun) {
         self.run = run
+        options = run.start
         stage = .running
         isStopped = false
         result = RequestResult()
@@ -198,12 +217,14 @@ extension RequestState {
         startTime = Date()
     }
 
-    /// Marks the request as stopped by the caller. A request whose callbacks are running, or have run, keeps its result.
+    /// Begins a stop by the caller. A request whose callbacks are running, or have run, keeps its result.
+    mutating func beginStop() {
+        if stage == .delivering { isStopped = true }
+        if !isComplete { stage = .stopping }
+    }
+
     mutating func stopped() {
-        stops += 1
-        guard stage != .ended else { return }
         isStopped = true
-        guard stage != .delivering else { return }
         stage = .ended
         run = nil
         waiters = []

@@ -23,18 +23,12 @@ final class RequestRun: Sendable {
     let request: BaseRequest
     let agent: RequestAgent
     let startedAt: ContinuousClock.Instant
-    /// The settings of the start.
-    let options: RequestOptions?
-    /// Bounds all attempts and the waits between them.
-    let deadline: Deadline?
+    let start: StartOptions
     private let attempt: Lock<Attempt>
 
-    /// On the thread of the call that starts the request.
-    init(number: Int, request: BaseRequest, agent: RequestAgent) {
-        let own = request.requestOptions
-        options = own?.filled(from: GroupOptions.current) ?? GroupOptions.current
-        deadline = Deadline.earliest(own?.deadline)
+    init(number: Int, start: StartOptions, request: BaseRequest, agent: RequestAgent) {
         self.number = number
+        self.start = start
         self.request = request
         self.agent = agent
         startedAt = agent.clock.now()
@@ -42,6 +36,9 @@ final class RequestRun: Sendable {
     }
 
     var configuration: RequestsConfiguration { agent.configuration }
+    var options: RequestOptions? { start.options }
+    /// Bounds all attempts and the waits between them.
+    var deadline: Deadline? { start.deadline }
     var elapsed: TimeInterval { startedAt.duration(to: agent.clock.now()).seconds }
 
     /// Whether the deadline has passed: then nothing is retried.
@@ -115,14 +112,17 @@ final class RequestRun: Sendable {
 
     // MARK: Completion
 
-    /// Lets the callbacks begin; returns `false` if the request was stopped or started again.
-    func claimDelivery() -> Bool {
+    /// Lets the callbacks begin, unless the request was stopped or started again. Also returns the events of this start.
+    func claimDelivery() -> (isClaimed: Bool, events: RunEvents?) {
         request.state.withLock { state in
-            guard state.run === self, state.stage == .running else { return false }
+            guard state.run === self, state.stage == .running else { return (false, nil) }
             state.stage = .delivering
-            return true
+            return (true, state.events.take())
         }
     }
+
+    /// Whether further callbacks may run: none of them has stopped the request or started it again.
+    var isDelivering: Bool { request.state.withLock { $0.run === self && $0.stage == .delivering && !$0.isStopped } }
 
     /// Finishes this start: the agent and the request release it, the blocks are released, and waiters are called.
     func finish(_ ending: RequestEnding) {

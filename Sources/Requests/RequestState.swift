@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCore
 import CurlewEncoding
+import CurlewHTTP
 
 /// The result of a start: the response, and what was made of it.
 struct RequestResult: @unchecked Sendable {  // the objects are only read once they are set
@@ -19,13 +20,16 @@ struct RequestResult: @unchecked Sendable {  // the objects are only read once t
     /// Whether the body is a file, whose status was validated before it was moved into place.
     var isDownload = false
 
-    /// The bytes as text, in the charset of the content type, otherwise in UTF-8.
+    /// The bytes as text, in their encoding.
     var string: String? {
-        givenString ?? data.flatMap { String(data: $0, encoding: encoding) }
+        givenString ?? data.flatMap { encoded($0).text }
     }
 
-    var encoding: String.Encoding {
-        response?.value(forHTTPHeaderField: "Content-Type").flatMap { String.Encoding(contentType: $0) } ?? .utf8
+    /// UTF-8 unless a byte order mark, the charset or an XML declaration names another one that is known.
+    var encoding: String.Encoding { encoded(data ?? Data()).encoding }
+
+    private func encoded(_ body: Data) -> EncodedText {
+        EncodedText(body, contentType: response?.value(forHTTPHeaderField: "Content-Type"))
     }
 }
 
@@ -56,17 +60,18 @@ struct RequestState {
     var uploadProgressBlock: BaseRequest.ProgressBlock?
     var resumableDownloadPath: String?
     var resumableDownloadProgressBlock: BaseRequest.ProgressBlock?
-    var requestPriority = RequestPriority.default
+    var requestPriority = BaseRequest.Priority.default
     var requestOptions: RequestOptions?
 
     // State of the newest start.
     var stage = Stage.idle
     /// Counts starts, so that a start that was stopped before it ran can be recognized.
     var starts = 0
+    var options: StartOptions?
+    /// Of a start that accessories were notified of, until they are notified of its end.
+    var events: RunEvents?
     var run: RequestRun?
     var isStopped = false
-    /// Counts stops, so that a stop during the callbacks can be recognized.
-    var stops = 0
     var result = RequestResult()
     var originalRequest: URLRequest?
     var task: SessionTask?

@@ -19,14 +19,16 @@ public enum ResponseSerializerType: Int, Sendable, Hashable, CaseIterable {
     case xmlParser
 }
 
-/// The order of requests that wait for a connection to the same host.
-public enum RequestPriority: Int, Sendable, Hashable, CaseIterable {
-    /// After the others.
-    case low = -4
-    /// In the order in which they were started.
-    case `default` = 0
-    /// Before the others.
-    case high = 4
+extension BaseRequest {
+    /// The order of requests that wait for a connection to the same host.
+    public enum Priority: Int, Sendable, Hashable, CaseIterable {
+        /// After the others.
+        case low = -4
+        /// In the order in which they were started.
+        case `default` = 0
+        /// Before the others.
+        case high = 4
+    }
 }
 
 /// The accepted content types for each kind of serializer; `nil` accepts any, and a missing one.

@@ -13,7 +13,7 @@ enum ResponseSerialization {
             if !data.isEmpty { try checkContentType(result.response, among: request.acceptableContentTypes()) }
             switch type {
             case .http: result.object = data
-            case .xmlParser: result.object = XMLParser(data: data)
+            case .xmlParser: result.object = try xmlParser(data)
             case .json:
                 result.jsonObject = try json(data, removesNulls: configuration.removeNullValues)
                 result.object = result.jsonObject
@@ -21,6 +21,15 @@ enum ResponseSerialization {
         } catch {
             if result.error == nil { result.error = error }
         }
+    }
+
+    /// Returns a parser for XML that it can parse in reasonable time.
+    static func xmlParser(_ data: Data) throws -> XMLParser {
+        if let excess = XMLBounds.excess(in: data) {
+            let error = DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "The XML can't be parsed: \(excess)"))
+            throw CurlewError.responseSerializationFailed(reason: .decodingFailed(error: error))
+        }
+        return XMLParser(data: data)
     }
 
     /// Parses JSON; returns `nil` for an empty body or a single space, which some servers send as an empty response.

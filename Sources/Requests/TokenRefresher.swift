@@ -6,8 +6,8 @@ import CurlewHTTP
 ///
 /// The requests are rebuilt, so that ``BaseRequest/requestHeaderFieldValueDictionary()`` or a ``UrlFilter`` adds the new credentials. The
 /// outcome of a refresh applies to all requests built before it ended, including those rejected later: they are sent again, or fail,
-/// without another refresh. Each start is sent again once; a second rejection is a failure, subject to the request's retries, whose count
-/// the authenticated retry does not affect.
+/// without another refresh. No request's deadline or cancellation ends a refresh. Each start is sent again once; a second rejection is a
+/// failure, subject to the request's retries, whose count the authenticated retry does not affect.
 public final class TokenRefresher: Sendable {
     /// Obtains new credentials and stores them where requests find them. Throwing or returning `false` fails the waiting requests and those
     /// already in flight; a request started later triggers another refresh.
@@ -57,7 +57,7 @@ public final class TokenRefresher: Sendable {
         if let known { return completion(known) }
         guard begins else { return }
         let request = run.request
-        Task {
+        SharedWork.task { [self] in
             let hasSucceeded = (try? await refresh(request)) ?? false
             finish(hasSucceeded)
         }

@@ -13,6 +13,8 @@ public protocol UrlFilter: Sendable {
     func filterUrl(_ originUrl: String, with request: BaseRequest) -> String
     /// Changes the request to be sent, after the request's own ``BaseRequest/filterUrlRequest(_:)``. Called for each attempt. Optional.
     ///
+    /// `setValue(_:forHTTPHeaderField:)` of Foundation on Linux drops a field whose value has a line break, without an error.
+    ///
     /// - Throws: the error the request fails with.
     func filterUrlRequest(_ urlRequest: inout URLRequest, with request: BaseRequest) throws
     /// Validates a successful response, after the request's own ``BaseRequest/filterResponse()``; called on the agent's queue. Optional.
@@ -40,7 +42,8 @@ public struct UrlArgumentsFilter: UrlFilter {
         let query = arguments.sorted { $0.key < $1.key }.map { "\(encoding.escape($0))=\(encoding.escape($1))" }.joined(separator: "&")
         let parts = originUrl.splitScalars(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
         let separator = !parts[0].unicodeScalars.contains("?") ? "?" : parts[0].hasByteSuffix("?") || parts[0].hasByteSuffix("&") ? "" : "&"
-        return parts[0] + separator + query + (parts.count > 1 ? "#" + parts[1] : "")
+        let fragment = parts.count > 1 ? "#\(parts[1])" : ""
+        return "\(parts[0])\(separator)\(query)\(fragment)"
     }
 
     /// Changes nothing.

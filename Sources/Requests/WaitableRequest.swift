@@ -4,6 +4,9 @@
 protocol WaitableRequest: RunnableRequest {
     /// Starts it and calls `waiter` when it ends, after all callbacks. If it is already running, `waiter` is called at the end of that run.
     func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void)
+    /// Starts it in the same way for a group. If it is already running by a start without the group's options, `other` is called at the end
+    /// of that run instead.
+    func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void, other: @escaping @Sendable (RequestEnding) -> Void)
     /// The error it failed with, if it has failed.
     var endingError: (any Error)? { get }
     var agent: RequestAgent { get }
@@ -12,6 +15,10 @@ protocol WaitableRequest: RunnableRequest {
 }
 
 extension WaitableRequest {
+    func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void) {
+        start(waiter, other: waiter)
+    }
+
     /// Starts it and awaits its end; cancelling the awaiting task stops it.
     func ending() async -> RequestEnding {
         await withTaskCancellationHandler {
@@ -38,23 +45,8 @@ extension WaitableRequest {
 
 extension WaitableRequest {
     /// The accessories that a subclass returns, followed by those that were added.
-    private var accessories: [any RequestAccessory] {
+    var accessories: [any RequestAccessory] {
         let named = requestAccessories ?? []
         return named + addedAccessories.filter { added in !named.contains { $0 === added } }
-    }
-
-    /// Notifies the accessories before the start.
-    func toggleAccessoriesWillStart() {
-        for accessory in accessories { accessory.requestWillStart(self) }
-    }
-
-    /// Notifies the accessories of the end, before the callbacks run.
-    func toggleAccessoriesWillStop() {
-        for accessory in accessories { accessory.requestWillStop(self) }
-    }
-
-    /// Notifies the accessories of the end, after the callbacks have run.
-    func toggleAccessoriesDidStop() {
-        for accessory in accessories { accessory.requestDidStop(self) }
     }
 }

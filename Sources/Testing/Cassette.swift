@@ -80,14 +80,19 @@ public final class Cassette: Sendable {
             do {
                 try Self.write(redacted, number, to: directory)
             } catch {
-                self.state.withLock { if $0.failure == nil { $0.failure = error } }
+                self.fail(error)
             }
         }
     }
 
+    /// Notes why an exchange is not recorded; the first reason counts.
+    func fail(_ error: any Error) {
+        state.withLock { if $0.failure == nil { $0.failure = error } }
+    }
+
     /// Returns when everything added so far is written.
     ///
-    /// - Throws: the first error of writing.
+    /// - Throws: the first error of writing, or a ``CassetteError`` for an exchange with a body that is too large.
     public func flush() async throws {
         await withTrackedContinuation { continuation in queue.async { continuation.resume() } }
         if let failure = state.withLock({ $0.failure }) { throw failure }
@@ -154,14 +159,14 @@ public final class Cassette: Sendable {
     }
 
     private static func isOwn(_ name: String) -> Bool {
-        let digits = name.prefixScalars { $0 != "-" }
-        return digits.count >= 4 && digits.count < name.count && digits.allSatisfy { ("0"..."9").contains($0) }
+        let digits = name.unicodeScalars.prefix { $0 != "-" }
+        return digits.count >= 4 && digits.count < name.unicodeScalars.count && digits.allSatisfy { ("0"..."9").contains($0) }
     }
 }
 
-/// A cassette can't be read.
+/// A cassette can't be read, or an exchange not be recorded.
 public struct CassetteError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Which file, and why.
+    /// Which file or exchange, and why.
     public let description: String
 
     init(_ description: String) {

@@ -36,11 +36,9 @@ public final class MockConnection: Sendable {
     init(_ stream: ScriptedStream) {
         self.stream = stream
         // Resumes a task that waits for bytes or for a resumption.
-        stream.onEnd.withLock { onEnd in
-            onEnd = { [weak stream] in
-                stream?.written.put((Data(), true))
-                stream?.resumed.put(())
-            }
+        stream.afterCompletion { [weak stream] in
+            stream?.written.put((Data(), true))
+            stream?.resumed.put(())
         }
     }
 

@@ -33,6 +33,7 @@ public struct MockResponse: Sendable {
     private var headers: HTTPHeaders
     private var body: Body
     private var trailers = HTTPHeaders()
+    private var interim: [ResponseHead] = []
     private var delay = Duration.zero
     private var pieceSize: Int?
     private var interval = Duration.zero
@@ -145,6 +146,18 @@ public struct MockResponse: Sendable {
         changed { $0.headers.update(name: name, value: value) }
     }
 
+    /// Returns the response with an interim response (1xx; RFC 9110, section 15.2) before it, after those that it has: when the request's body
+    /// was received, and before a delay. Also before a failure.
+    ///
+    /// As over a network, `100 Continue` is only part of ``ResponseHead/interimResponses``. With a status that is not interim, the exchange
+    /// fails with ``TransferFailure/Kind/protocolViolation`` in place of it.
+    public func interim(_ status: Int, headers: HTTPHeaders = [:]) -> MockResponse {
+        guard ResponseHead.isInterim(status) else {
+            return .failure(.protocolViolation, message: "The status \(status) is not that of an interim response")
+        }
+        return changed { $0.interim.append(ResponseHead(statusCode: status, headers: headers)) }
+    }
+
     /// Returns the response with fields after its body.
     public func trailers(_ trailers: HTTPHeaders) -> MockResponse { changed { $0.trailers = trailers } }
 
@@ -187,7 +200,7 @@ public struct MockResponse: Sendable {
 extension MockResponse {
     /// The events of the transfer of a request.
     func steps(for request: MockRequest) -> [ScriptedTransport.Step] {
-        let start: [ScriptedTransport.Step] = delay > .zero ? [.wait(delay)] : []
+        let start = interim.map { ScriptedTransport.Step.interim($0) } + (delay > .zero ? [.wait(delay)] : [])
         if bytesBeforeEnd == nil, let end = endStep(for: request, received: 0) { return start + [end] }
         let (status, fields, data): (Int, HTTPHeaders, Data)
         do { (status, fields, data) = try content(for: request) } catch { return start + [.complete(error)] }

@@ -20,8 +20,8 @@ import Dispatch
 /// Everything above the transport is the library's own: encoding, adapters, redirects, cookies, credentials, the cache, validation, retries,
 /// files, resumption. The kinds of requests that use it are data, download, upload, stream and event-stream requests; raw streams and
 /// WebSockets, which are bytes over a connection, take ``onStream(_:_:)``. There is no HTTP on a wire: framing, connections, TLS, proxies,
-/// HTTP/2, content codings (bodies are delivered as they are given), 1xx responses and timeouts of transfers are not simulated. For those
-/// use `LoopbackServer`.
+/// HTTP/2, content codings (bodies are delivered as they are given) and timeouts of transfers are not simulated. For those use
+/// `LoopbackServer`.
 ///
 /// Of the responses enqueued by ``enqueue(_:)`` each is used once, before any stub. Otherwise the stub decides that was added last among
 /// those that match. A request that none matches fails with ``UnmatchedRequest``.
@@ -32,6 +32,13 @@ public final class MockTransport: Transport {
     let engine: ScriptedTransport
     /// The clock of its delays; `nil` for the system's.
     public let clock: VirtualClock?
+    private let partition = Lock<String?>("mock")
+    /// What keeps its responses apart from those of the network in caches and files that sessions share; `mock` by default. With `nil`, set
+    /// before the session is created, they may answer requests of other sessions with the same cache.
+    public var cachePartition: String? {
+        get { partition.withLock { $0 } }
+        set { partition.withLock { $0 = newValue } }
+    }
 
     /// Creates a transport without stubs.
     ///
@@ -41,7 +48,11 @@ public final class MockTransport: Transport {
         let stubs = StubTable()
         self.stubs = stubs
         self.clock = clock
-        engine = ScriptedTransport(keepsExchanges: false, clock: clock) { _ in [.sendBody, .ask { stubs.respond(to: $0) }] }
+        engine = ScriptedTransport(keepsExchanges: false, clock: clock) { _ in
+            [.sendBody, .ask { stubs.respond(to: $0) }]
+        } serve: {
+            stubs.serve($0)
+        }
     }
 
     /// Creates a transport that gives these responses to all requests, one after the other, and repeats the last one.
@@ -153,31 +164,22 @@ public final class MockTransport: Transport {
 
     // MARK: Transport
 
-    /// Starts an exchange: receives the request's body, and responds as the stubs say.
-    public func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        engine.start(request, id: id, observer: observer)
+    /// Makes a transfer, which receives the request's body and responds as the stubs say; see ``Transport/makeTransfer(_:id:observer:)``.
+    public func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        engine.makeTransfer(request, id: id, observer: observer)
     }
 
-    /// Cancels an exchange, or closes a stream.
-    public func cancel(_ id: Int) { engine.cancel(id) }
-
-    /// Suspends or resumes an exchange.
-    public func setSuspended(_ suspended: Bool, of id: Int) { engine.setSuspended(suspended, of: id) }
-
-    /// Resumes an exchange, or a stream, that its observer has paused.
-    public func resumeReceiving(_ id: Int) { engine.resumeReceiving(id) }
-
-    /// Opens a raw stream, which the closure of ``onStream(_:_:)`` serves; without one it fails with ``UnmatchedRequest``.
-    public func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        let stream = engine.makeStream(request, id: id, observer: observer)
-        stubs.serve(stream)
+    /// Makes a raw stream, which the closure of ``onStream(_:_:)`` serves; without one it fails with ``UnmatchedRequest``. See
+    /// ``Transport/makeStream(_:id:observer:)``.
+    public func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+        engine.makeStream(request, id: id, observer: observer)
     }
-
-    /// Sends bytes on a stream.
-    public func send(_ bytes: Data, endOfStream: Bool, on id: Int) { engine.send(bytes, endOfStream: endOfStream, on: id) }
 
     /// Ends all exchanges and streams with `CurlewError.sessionInvalidated`, and refuses new ones.
     public func shutDown() { engine.shutDown() }
+
+    /// Returns when all exchanges and streams have ended after ``shutDown()``.
+    public func waitUntilShutDown() async { await engine.waitUntilShutDown() }
 }
 
 /// The requests for which a test has waited did not come.

@@ -14,47 +14,42 @@ import CurlewTransport
 /// ```
 ///
 /// Every exchange is one: redirects, authenticated retries and retries each have their own. Bodies are recorded as they are delivered, so
-/// decoded, and kept in memory until the exchange has completed. Cancelled exchanges, those whose response was cut off, raw streams and
-/// WebSockets are not recorded. Thread-safe.
+/// decoded, and kept in memory until the exchange has completed. Interim responses (1xx) are passed on, and not recorded. Cancelled
+/// exchanges, those whose response was cut off, raw streams and WebSockets are not recorded. Neither are those with a body of more than
+/// ``maximumBodySize``, which ``Cassette/flush()`` reports. Thread-safe.
 public final class RecordingTransport: Transport {
     /// Where exchanges are recorded.
     public let cassette: Cassette
+    /// The largest body, in bytes and after decoding, of a request or a response that is recorded.
+    public let maximumBodySize: Int
     private let base: any Transport
+    /// That of the transport that performs the exchanges.
+    public var cachePartition: String? { base.cachePartition }
 
     /// Creates a transport.
     ///
     /// - Parameters:
     ///   - cassette: where exchanges are recorded.
     ///   - base: the transport that performs them; by default a new one on libcurl.
-    public init(_ cassette: Cassette, base: any Transport = CurlTransport()) {
+    ///   - maximumBodySize: the largest body that is recorded; 64 MiB by default. A larger one is received nevertheless.
+    public init(_ cassette: Cassette, base: any Transport = CurlTransport(), maximumBodySize: Int = 64 << 20) {
         self.cassette = cassette
+        self.maximumBodySize = maximumBodySize
         self.base = base
     }
 
-    /// Starts an exchange, and records it when it has completed.
-    public func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
+    /// Makes a transfer of the other transport, which is recorded when it has completed; see ``Transport/makeTransfer(_:id:observer:)``.
+    public func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
         var outgoing = request
-        let body = request.body.map { RecordedBody($0) }
+        let body = request.body.map { RecordedBody($0, limit: maximumBodySize) }
         outgoing.body = body
-        base.start(outgoing, id: id, observer: ExchangeRecorder(request, body, cassette, observer))
+        return base.makeTransfer(outgoing, id: id, observer: ExchangeRecorder(request, body, self, observer))
     }
 
-    /// Cancels an exchange.
-    public func cancel(_ id: Int) { base.cancel(id) }
-
-    /// Suspends or resumes an exchange.
-    public func setSuspended(_ suspended: Bool, of id: Int) { base.setSuspended(suspended, of: id) }
-
-    /// Resumes an exchange that its observer has paused.
-    public func resumeReceiving(_ id: Int) { base.resumeReceiving(id) }
-
-    /// Opens a raw stream, which is not recorded.
-    public func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        base.openStream(request, id: id, observer: observer)
+    /// Makes a raw stream of the other transport, which is not recorded; see ``Transport/makeStream(_:id:observer:)``.
+    public func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+        base.makeStream(request, id: id, observer: observer)
     }
-
-    /// Sends bytes on a stream.
-    public func send(_ bytes: Data, endOfStream: Bool, on id: Int) { base.send(bytes, endOfStream: endOfStream, on: id) }
 
     /// Shuts the other transport down.
     public func shutDown() { base.shutDown() }
@@ -67,34 +62,54 @@ public final class RecordingTransport: Transport {
     }
 }
 
+/// The bytes of a body, up to a limit.
+private struct RecordedBytes {
+    let limit: Int
+    /// `nil` if there were more than the limit.
+    private(set) var data: Data? = Data()
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    mutating func append(_ piece: UnsafeRawBufferPointer) {
+        guard let count = data?.count else { return }
+        if piece.count <= limit - count { data?.append(contentsOf: piece) } else { data = nil }
+    }
+
+    mutating func removeAll() { data = Data() }
+}
+
 /// The body of a request, which keeps what was read of it.
 private final class RecordedBody: BodySource {
     private let base: any BodySource
-    private let read = Lock(Data())
+    private let read: Lock<RecordedBytes>
 
-    init(_ base: any BodySource) {
+    init(_ base: any BodySource, limit: Int) {
         self.base = base
+        read = Lock(RecordedBytes(limit: limit))
     }
 
-    var bytes: Data { read.withLock { $0 } }
+    /// `nil` if there were more than the limit.
+    var bytes: Data? { read.withLock { $0.data } }
     var length: Int64? { base.length }
     var hasTrailers: Bool { base.hasTrailers }
     var trailers: HTTPHeaders { base.trailers }
 
     func prepare(onReadable: @escaping @Sendable () -> Void) {
-        read.withLock { $0 = Data() }
+        read.withLock { $0.removeAll() }
         base.prepare(onReadable: onReadable)
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         let result = base.read(into: buffer)
-        if case .bytes(let count) = result { read.withLock { $0.append(contentsOf: buffer[..<count]) } }
+        if case .bytes(let count) = result { read.withLock { $0.append(UnsafeRawBufferPointer(rebasing: buffer[..<count])) } }
         return result
     }
 
     func rewind() -> Bool {
         guard base.rewind() else { return false }
-        read.withLock { $0 = Data() }
+        read.withLock { $0.removeAll() }
         return true
     }
 
@@ -105,47 +120,59 @@ private final class RecordedBody: BodySource {
 private final class ExchangeRecorder: TransferObserver {
     private struct Received {
         var head: ResponseHead?
-        var body = Data()
+        var body: RecordedBytes
     }
 
     private let request: TransferRequest
     private let body: RecordedBody?
     private let cassette: Cassette
+    private let limit: Int
     private let observer: any TransferObserver
-    private let received = Lock(Received())
+    private let received: Lock<Received>
 
-    init(_ request: TransferRequest, _ body: RecordedBody?, _ cassette: Cassette, _ observer: any TransferObserver) {
+    init(_ request: TransferRequest, _ body: RecordedBody?, _ transport: RecordingTransport, _ observer: any TransferObserver) {
         self.request = request
         self.body = body
-        self.cassette = cassette
+        cassette = transport.cassette
+        limit = transport.maximumBodySize
         self.observer = observer
+        received = Lock(Received(body: RecordedBytes(limit: limit)))
     }
 
+    func transfer(_ id: Int, didReceiveInterim head: ResponseHead) { observer.transfer(id, didReceiveInterim: head) }
+
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
-        received.withLock { $0 = Received(head: head) }
+        received.withLock { $0 = Received(head: head, body: RecordedBytes(limit: limit)) }
         return observer.transfer(id, didReceive: head)
     }
 
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
-        received.withLock { $0.body.append(contentsOf: bytes) }
+        received.withLock { $0.body.append(bytes) }
         return observer.transfer(id, didReceive: bytes)
     }
 
     func transfer(_ id: Int, didSend count: Int64) { observer.transfer(id, didSend: count) }
 
     func transfer(_ id: Int, didComplete completion: TransferCompletion) {
-        if let outcome = outcome(of: completion) {
-            cassette.add(
-                StoredExchange(
-                    method: request.method.rawValue, url: request.url, headers: request.headers, body: body?.bytes ?? Data(),
-                    outcome: outcome))
-        }
+        record(completion)
         observer.transfer(id, didComplete: completion)
     }
 
+    private func record(_ completion: TransferCompletion) {
+        let (head, responseBody) = received.withLock { ($0.head, $0.body.data) }
+        guard let outcome = outcome(of: completion, head, responseBody ?? Data()) else { return }
+        let requestBody = body == nil ? Data() : body?.bytes
+        guard responseBody != nil, let requestBody else {
+            let reason = "\(request.method) \(request.url.redactedURL) has a body of more than \(limit) bytes, and is not recorded"
+            return cassette.fail(CassetteError(reason))
+        }
+        cassette.add(
+            StoredExchange(
+                method: request.method.rawValue, url: request.url, headers: request.headers, body: requestBody, outcome: outcome))
+    }
+
     /// How the exchange ended; `nil` if that is not to be recorded.
-    private func outcome(of completion: TransferCompletion) -> StoredExchange.Outcome? {
-        let (head, body) = received.withLock { ($0.head, $0.body) }
+    private func outcome(of completion: TransferCompletion, _ head: ResponseHead?, _ body: Data) -> StoredExchange.Outcome? {
         guard let error = completion.error else {
             guard let head else { return nil }
             var headers = head.headers

@@ -38,17 +38,25 @@ public final class ReplayTransport: Transport {
 
     private struct State {
         var used: Set<Int> = []
+        /// How many of the exchanges with a key have responded.
+        var counts: [Matching.Key: Int] = [:]
     }
 
     /// The cassette.
     public let cassette: Cassette
     /// When exchanges are recorded.
     public let mode: Mode
-    private let matching: Matching
     private let stored: [StoredExchange]
     private let base: (any Transport)?
     private let state: Lock<State>
     private let engine: ScriptedTransport
+    private let partition = Lock<String?>("replay")
+    /// What keeps its responses apart from those of the network in caches and files that sessions share; `replay` by default, also where it
+    /// records. With `nil`, set before the session is created, they may answer requests of other sessions with the same cache.
+    public var cachePartition: String? {
+        get { partition.withLock { $0 } }
+        set { partition.withLock { $0 = newValue } }
+    }
 
     /// Creates a transport.
     ///
@@ -61,7 +69,6 @@ public final class ReplayTransport: Transport {
     public init(_ cassette: Cassette, mode: Mode = .none, matching: Matching = .strict, base: (any Transport)? = nil) throws {
         self.cassette = cassette
         self.mode = mode
-        self.matching = matching
         if mode == .all { try cassette.removeAll() }
         let stored = cassette.exchanges
         self.stored = stored
@@ -70,8 +77,12 @@ public final class ReplayTransport: Transport {
         let state = Lock(State())
         self.state = state
         let recorder = records ? self.base : nil
+        // A cassette may have thousands, and comparing each with each request takes minutes.
+        let places = Dictionary(grouping: stored.indices) { matching.key(of: stored[$0]) }
         engine = ScriptedTransport(keepsExchanges: false) { _ in
-            [.sendBody, .ask { Self.respond(to: $0, stored, matching, state, cassette, recorder) }]
+            [.sendBody, .ask { Self.respond(to: $0, stored, places, matching, state, cassette, recorder) }]
+        } serve: {
+            Self.refuse($0)
         }
     }
 
@@ -82,19 +93,22 @@ public final class ReplayTransport: Transport {
     }
 
     private static func respond(
-        to exchange: ScriptedExchange, _ stored: [StoredExchange], _ matching: Matching, _ state: Lock<State>, _ cassette: Cassette,
-        _ recorder: (any Transport)?
+        to exchange: ScriptedExchange, _ stored: [StoredExchange], _ places: [Matching.Key: [Int]], _ matching: Matching,
+        _ state: Lock<State>, _ cassette: Cassette, _ recorder: (any Transport)?
     ) {
         let request = exchange.request
         let asked = StoredExchange(
             method: request.method.rawValue, url: request.url, headers: request.headers, body: exchange.sentBody,
             outcome: .failure(.other, message: "")
         ).redacted(by: cassette.redaction)
+        let key = matching.key(of: asked)
+        let matches = places[key] ?? []
         let found = state.withLock { state -> Int? in
-            let matches = stored.indices.filter { matching.matches(stored[$0], asked) }
-            let index = matches.first { !state.used.contains($0) } ?? (matching == .lenient ? matches.last : nil)
-            if let index { state.used.insert(index) }
-            return index
+            let count = state.counts[key, default: 0]
+            guard count < matches.count else { return matching == .lenient ? matches.last : nil }
+            state.counts[key] = count + 1
+            state.used.insert(matches[count])
+            return matches[count]
         }
         if let found {
             let mock = MockRequest(
@@ -110,40 +124,29 @@ public final class ReplayTransport: Transport {
         var outgoing = request
         // Its own body has been read.
         if request.body != nil { outgoing.body = DataBody(exchange.sentBody) }
-        recorder.start(outgoing, id: exchange.id, observer: ForwardedExchange(exchange))
+        let recording = recorder.makeTransfer(outgoing, id: exchange.id, observer: ForwardedExchange(exchange))
+        // For one that is cancelled, maybe before.
+        exchange.beforeCompletion { recording.cancel() }
+        recording.start()
+    }
+
+    private static func refuse(_ stream: ScriptedStream) {
+        let name = "\(stream.request.host):\(stream.request.port)"
+        stream.complete(UnmatchedRequest(request: "a stream to \(name)", candidates: [], kind: "stored exchange"))
     }
 
     // MARK: Transport
 
-    /// Starts an exchange: responds, records, or fails.
-    public func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        engine.start(request, id: id, observer: observer)
+    /// Makes a transfer, which responds, records, or fails; see ``Transport/makeTransfer(_:id:observer:)``.
+    public func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        engine.makeTransfer(request, id: id, observer: observer)
     }
 
-    /// Cancels an exchange.
-    public func cancel(_ id: Int) {
-        engine.cancel(id)
-        base?.cancel(id)
+    /// Makes a raw stream of the other transport; without one it fails with ``UnmatchedRequest``. See
+    /// ``Transport/makeStream(_:id:observer:)``.
+    public func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+        (base ?? engine).makeStream(request, id: id, observer: observer)
     }
-
-    /// Suspends or resumes an exchange.
-    public func setSuspended(_ suspended: Bool, of id: Int) { engine.setSuspended(suspended, of: id) }
-
-    /// Resumes an exchange that its observer has paused.
-    public func resumeReceiving(_ id: Int) {
-        engine.resumeReceiving(id)
-        base?.resumeReceiving(id)
-    }
-
-    /// Opens a raw stream at the other transport; without one it fails with ``UnmatchedRequest``.
-    public func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        if let base { return base.openStream(request, id: id, observer: observer) }
-        let error = UnmatchedRequest(request: "a stream to \(request.host):\(request.port)", candidates: [], kind: "stored exchange")
-        engine.makeStream(request, id: id, observer: observer).complete(error)
-    }
-
-    /// Sends bytes on a stream.
-    public func send(_ bytes: Data, endOfStream: Bool, on id: Int) { base?.send(bytes, endOfStream: endOfStream, on: id) }
 
     /// Ends all exchanges with `CurlewError.sessionInvalidated`, and refuses new ones.
     public func shutDown() {
@@ -152,17 +155,26 @@ public final class ReplayTransport: Transport {
     }
 
     /// Returns when the other transport has ended, and everything is written.
-    public func waitUntilShutDown() async { await base?.waitUntilShutDown() }
+    public func waitUntilShutDown() async {
+        await base?.waitUntilShutDown()
+        await engine.waitUntilShutDown()
+    }
 }
 
 extension ReplayTransport.Matching {
-    fileprivate func matches(_ stored: StoredExchange, _ asked: StoredExchange) -> Bool {
-        guard stored.method == asked.method else { return false }
+    /// What a stored exchange and a request have to have in common.
+    fileprivate struct Key: Hashable {
+        let method: String
+        let url: [String]
+        let body: Data
+    }
+
+    fileprivate func key(of exchange: StoredExchange) -> Key {
         switch self {
-        case .strict: return stored.url == asked.url && stored.body == asked.body
+        case .strict: return Key(method: exchange.method, url: [exchange.url], body: exchange.body)
         case .lenient:
-            let (lhs, rhs) = (URLParts(stored.url), URLParts(asked.url))
-            return lhs.scheme == rhs.scheme && lhs.authority == rhs.authority && lhs.path == rhs.path && lhs.sortedItems == rhs.sortedItems
+            let parts = URLParts(exchange.url)
+            return Key(method: exchange.method, url: [parts.scheme, parts.authority, parts.path] + parts.sortedItems, body: Data())
         }
     }
 }
@@ -178,6 +190,8 @@ private final class ForwardedExchange: TransferObserver {
     init(_ exchange: ScriptedExchange) {
         self.exchange = exchange
     }
+
+    func transfer(_ id: Int, didReceiveInterim head: ResponseHead) { exchange.resume(with: [.interim(head)]) }
 
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
         exchange.resume(with: [.received(head)])

@@ -4,20 +4,34 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
+/// What a scripted transport has started, and ends when it is shut down.
+protocol ScriptedTransfer: AnyObject, Sendable {
+    /// Ends it soon; the first reason counts.
+    func stop(_ error: CurlewError)
+}
+
 /// A transfer of a scripted transport: steps that are performed one at a time, in order, and held up by pauses.
-package final class ScriptedExchange: Sendable {
+package final class ScriptedExchange: TransferHandle, ScriptedTransfer {
     /// What the next step waits for.
     private enum Hold: Equatable {
         /// A wait of the clock, by its number.
         case time(Int?)
         case stall
-        /// The closure of ``ScriptedTransport/Step/ask(_:)``.
+        /// The script, or the closure of ``ScriptedTransport/Step/ask(_:)``.
         case steps
         /// Bytes of the request's body.
         case body
     }
 
     private struct State {
+        /// Released when the completion was delivered.
+        var transport: ScriptedTransport?
+        /// Released when the completion is delivered.
+        var observer: (any TransferObserver)?
+        /// `nil` before the start.
+        var startTime: ContinuousClock.Instant?
+        /// Called once before the completion is delivered.
+        var willComplete: (@Sendable () -> Void)?
         var steps: [ScriptedTransport.Step] = []
         var isPumping = false
         var isPaused = false
@@ -35,33 +49,95 @@ package final class ScriptedExchange: Sendable {
         var sentBody = Data()
         var received = 0
         var hasHead = false
+        var interim: [ResponseHead] = []
+        /// As what it is counted.
+        var counted: ExchangeWaits.Kind?
 
+        /// Whether the observer's pause holds the next step back: the end of a response whose last piece it has is not.
+        var isHeldBack: Bool {
+            if case .complete(nil, _)? = steps.first, hasHead { false } else { isPaused }
+        }
         /// Whether steps go on as soon as the body is readable, or is already.
         var awaitsBody: Bool { isBodyUnread && !isOver && !isPaused && !isSuspended && (hold == nil || hold == .body) }
+
+        /// What the clock of the transport counts it as; `nil` for nothing.
+        var wait: ExchangeWaits.Kind? {
+            guard startTime != nil, !isOver else { return nil }
+            guard end == nil, !isPumping else { return .busy }
+            guard !isHeldBack, !isSuspended else { return nil }
+            return switch hold {
+            case .time, .stall: .timed
+            case .steps: .busy
+            case .body: nil
+            case nil: steps.isEmpty ? .timed : .busy
+            }
+        }
     }
 
     package let id: Int
     package let request: TransferRequest
-    private let observer: Lock<(any TransferObserver)?>
     private let queue: DispatchQueue
     private let clock: VirtualClock?
-    private let willComplete: @Sendable (ScriptedExchange) -> Void
-    private let state = Lock(State())
-    private let start = ContinuousClock.now
+    private let state: Lock<State>
     /// Signalled whenever the body is readable.
     private let readable = DispatchSemaphore(value: 0)
 
-    init(
-        id: Int, request: TransferRequest, observer: any TransferObserver, queue: DispatchQueue, clock: VirtualClock?,
-        willComplete: @escaping @Sendable (ScriptedExchange) -> Void
-    ) {
+    init(_ request: TransferRequest, id: Int, _ observer: any TransferObserver, on transport: ScriptedTransport) {
         self.id = id
         self.request = request
-        self.observer = Lock(observer)
-        self.queue = queue
-        self.clock = clock
-        self.willComplete = willComplete
+        queue = transport.queue
+        clock = transport.clock
+        state = Lock(State(transport: transport, observer: observer))
     }
+
+    /// Changes the state, and what the clock counts: nothing before the start.
+    private func change<Value>(_ body: (inout State) -> Value) -> Value {
+        state.withLock { state in
+            let value = body(&state)
+            let wait = state.wait
+            if wait != state.counted { state.transport?.waitChanged(from: state.counted, to: wait) }
+            state.counted = wait
+            return value
+        }
+    }
+
+    // MARK: TransferHandle
+
+    package func start() {
+        let transport = change { state -> ScriptedTransport? in
+            guard state.startTime == nil, state.end == nil, let transport = state.transport else { return nil }
+            state.startTime = .now
+            // Without steps it would seem to wait for time, and the clock could jump before it has begun.
+            state.hold = .steps
+            // Together with the start: a cancellation after it is no reason any more.
+            if !transport.enter(self) { state.end = CurlewError.sessionInvalidated }
+            return transport
+        }
+        transport?.begin(self)
+    }
+
+    package func cancel() { stop(.cancelled) }
+
+    func stop(_ error: CurlewError) {
+        guard !state.withLock({ $0.startTime != nil && $0.transport?.holdsCancellations.withLock { $0 } == true }) else { return }
+        end(with: error)
+        pumpLater()
+    }
+
+    package func setSuspended(_ suspended: Bool) {
+        change { $0.isSuspended = suspended }
+        pumpLater()
+    }
+
+    package func resumeReceiving() {
+        change { state in
+            state.isPaused = false
+            state.resumptions += 1
+        }
+        pumpLater()
+    }
+
+    // MARK: Steps
 
     /// What the observer has returned for heads and bytes.
     package var actions: [ReceiveAction] { state.withLock { $0.actions } }
@@ -86,35 +162,31 @@ package final class ScriptedExchange: Sendable {
         queue.sync { pump() }
     }
 
-    package func add(_ steps: [ScriptedTransport.Step]) { state.withLock { $0.steps += steps } }
-
-    /// Adds the steps for which ``ScriptedTransport/Step/ask(_:)`` waits.
-    package func resume(with steps: [ScriptedTransport.Step]) {
-        state.withLock { state in
+    package func add(_ steps: [ScriptedTransport.Step]) {
+        change { state in
             state.steps += steps
             if state.hold == .steps { state.hold = nil }
         }
+    }
+
+    /// Adds the steps for which ``ScriptedTransport/Step/ask(_:)`` waits.
+    package func resume(with steps: [ScriptedTransport.Step]) {
+        add(steps)
         clock?.changed()
         pumpLater()
     }
 
-    package func end(with error: any Error) { state.withLock { if $0.end == nil { $0.end = error } } }
+    /// Calls a closure before the completion is delivered.
+    func beforeCompletion(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.willComplete = body } }
 
-    package func setSuspended(_ suspended: Bool) { state.withLock { $0.isSuspended = suspended } }
-
-    package func resumeReceiving() {
-        state.withLock { state in
-            state.isPaused = false
-            state.resumptions += 1
-        }
-    }
+    package func end(with error: any Error) { change { if $0.end == nil { $0.end = error } } }
 
     package func pumpLater() { queue.async { self.pump() } }
 
     /// Performs steps until none is left or something holds them up; on one thread at a time.
     package func pump() {
         guard
-            state.withLock({ state in
+            change({ state in
                 defer { state.isPumping = true }
                 return !state.isPumping
             })
@@ -123,24 +195,10 @@ package final class ScriptedExchange: Sendable {
         clock?.changed()
     }
 
-    func count(in waits: inout ExchangeWaits) {
-        state.withLock { state in
-            guard !state.isOver else { return }
-            guard state.end == nil, !state.isPumping else { return waits.busy += 1 }
-            guard !state.isPaused, !state.isSuspended else { return }
-            switch state.hold {
-            case .time, .stall: waits.timed += 1
-            case .steps: waits.busy += 1
-            case .body: break
-            case nil: if state.steps.isEmpty { waits.timed += 1 } else { waits.busy += 1 }
-            }
-        }
-    }
-
     private func next() -> ScriptedTransport.Step? {
-        state.withLock { state in
+        change { state in
             if let end = state.end, !state.isOver { return .complete(end) }
-            guard !state.isOver, !state.isPaused, !state.isSuspended, state.hold == nil, !state.steps.isEmpty else {
+            guard !state.isOver, !state.isHeldBack, !state.isSuspended, state.hold == nil, !state.steps.isEmpty else {
                 state.isPumping = false
                 return nil
             }
@@ -149,8 +207,11 @@ package final class ScriptedExchange: Sendable {
     }
 
     private func perform(_ step: ScriptedTransport.Step) {
-        guard let observer = observer.withLock({ $0 }) else { return }
+        guard let observer = state.withLock({ $0.observer }) else { return }
         switch step {
+        case .interim(let head):
+            state.withLock { $0.interim.append(head) }
+            if head.statusCode != 100 { observer.transfer(id, didReceiveInterim: head) }
         case .head(let status, let headers): receive(ResponseHead(statusCode: status, headers: headers), observer)
         case .received(let head): receive(head, observer)
         case .bytes(let data):
@@ -160,40 +221,48 @@ package final class ScriptedExchange: Sendable {
         case .sent(let count): observer.transfer(id, didSend: count)
         case .sendBody: sendBody(to: observer)
         case .wait(let delay): wait(delay)
-        case .stall: state.withLock { $0.hold = .stall }
+        case .stall: change { $0.hold = .stall }
         case .ask(let body):
-            state.withLock { $0.hold = .steps }
+            change { $0.hold = .steps }
             body(self)
         case .complete(let error, let trailers): complete(error, trailers, observer)
         }
     }
 
     private func receive(_ head: ResponseHead, _ observer: any TransferObserver) {
-        state.withLock { $0.hasHead = true }
+        var head = head
+        state.withLock { state in
+            state.hasHead = true
+            if head.interimResponses.isEmpty, !state.interim.isEmpty { head.interimResponses = state.interim }
+        }
         note { observer.transfer(id, didReceive: head) }
     }
 
     private func complete(_ error: (any Error)?, _ trailers: HTTPHeaders, _ observer: any TransferObserver) {
-        let (hold, isBodyPrepared, hasHead) = state.withLock { state in
+        let over = change { state in
             state.isOver = true
-            return (state.hold, state.isBodyPrepared, state.hasHead)
+            state.observer = nil
+            return state
         }
-        if case .time(let number?) = hold { clock?.cancel(number) }
-        self.observer.withLock { $0 = nil }
-        if isBodyPrepared { request.body?.transferDidComplete() }
+        if case .time(let number?) = over.hold { clock?.cancel(number) }
+        if over.isBodyPrepared { request.body?.transferDidComplete() }
         var metrics = TransferMetrics()
-        metrics.requestBodyBytes = Int64(sentBody.count)
-        metrics.responseBodyBytes = Int64(state.withLock { $0.received })
-        if hasHead { metrics.httpVersion = .http1_1 }
-        metrics.total = start.duration(to: .now)
-        willComplete(self)
+        metrics.requestBodyBytes = Int64(over.sentBody.count)
+        metrics.responseBodyBytes = Int64(over.received)
+        if over.hasHead { metrics.httpVersion = .http1_1 }
+        if let start = over.startTime { metrics.total = start.duration(to: .now) }
+        over.willComplete?()
         observer.transfer(id, didComplete: TransferCompletion(error: error, metrics: metrics, trailers: trailers))
+        state.withLock { state in
+            state.willComplete = nil
+            return state.transport.take()
+        }?.remove(self)
     }
 
     private func note(_ receive: () -> ReceiveAction) {
         let before = state.withLock { $0.resumptions }
         let action = receive()
-        state.withLock { state in
+        change { state in
             state.actions.append(action)
             if action == .pause, state.resumptions == before { state.isPaused = true }
             if action == .cancel { state.end = CurlewError.cancelled }
@@ -203,16 +272,16 @@ package final class ScriptedExchange: Sendable {
     // MARK: Waits
 
     private func wait(_ delay: Duration) {
-        state.withLock { $0.hold = .time(nil) }
+        change { $0.hold = .time(nil) }
         guard let clock else {
             return queue.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: delay.nanoseconds))) { self.waitEnded() }
         }
         let number = clock.wait(delay, on: queue) { self.waitEnded() }
-        state.withLock { if $0.hold == .time(nil) { $0.hold = .time(number) } }
+        change { if $0.hold == .time(nil) { $0.hold = .time(number) } }
     }
 
     private func waitEnded() {
-        state.withLock { state in
+        change { state in
             if case .time = state.hold { state.hold = nil }
         }
         pump()
@@ -239,7 +308,7 @@ package final class ScriptedExchange: Sendable {
                 }
                 observer.transfer(id, didSend: Int64(total))
             case .unavailable:
-                return state.withLock { state in
+                return change { state in
                     state.steps.insert(.sendBody, at: 0)
                     state.isBodyUnread = true
                     if state.bodySignals == signals { state.hold = .body }
@@ -251,61 +320,12 @@ package final class ScriptedExchange: Sendable {
     }
 
     private func bodyIsReadable() {
-        state.withLock { state in
+        change { state in
             state.bodySignals += 1
             if state.hold == .body { state.hold = nil }
         }
         readable.signal()
         clock?.changed()
         pumpLater()
-    }
-}
-
-/// A raw stream of a scripted transport.
-package final class ScriptedStream: Sendable {
-    package let id: Int
-    package let request: StreamTransferRequest
-    /// What the session has sent, piece by piece.
-    package let written = Inbox<(Data, Bool)>()
-    /// How often the session has withdrawn a pause.
-    package let resumed = Inbox<Void>()
-    /// Called once after the last event.
-    let onEnd = Lock<(@Sendable () -> Void)?>(nil)
-    private let observer: Lock<(any StreamTransferObserver)?>
-    private let queue: DispatchQueue
-
-    init(id: Int, request: StreamTransferRequest, observer: any StreamTransferObserver, queue: DispatchQueue) {
-        self.id = id
-        self.request = request
-        self.observer = Lock(observer)
-        self.queue = queue
-    }
-
-    package func open() { queue.sync { observer.withLock { $0 }?.streamDidOpen(id) } }
-
-    @discardableResult
-    package func receive(_ data: Data) -> ReceiveAction {
-        queue.sync { observer.withLock { $0 }.map { observer in data.withUnsafeBytes { observer.stream(id, didReceive: $0) } } ?? .cancel }
-    }
-
-    package func endReceiving() { queue.sync { observer.withLock { $0 }?.streamDidEndReceiving(id) } }
-
-    package func sent(_ count: Int64) { queue.sync { observer.withLock { $0 }?.stream(id, didSend: count) } }
-
-    package var isOver: Bool { observer.withLock { $0 } == nil }
-
-    package func complete(_ error: (any Error)? = nil) {
-        queue.async { [self] in
-            let last = observer.withLock { observer in
-                defer { observer = nil }
-                return observer
-            }
-            last?.stream(id, didComplete: TransferCompletion(error: error, metrics: TransferMetrics()))
-            let onEnd = onEnd.withLock { onEnd in
-                defer { onEnd = nil }
-                return onEnd
-            }
-            onEnd?()
-        }
     }
 }

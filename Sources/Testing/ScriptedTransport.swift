@@ -8,6 +8,8 @@ import Dispatch
 package final class ScriptedTransport: Transport {
     /// One event of a transfer.
     package enum Step: Sendable {
+        /// An interim response; `100 Continue` is only noted for the head that follows, as over a network.
+        case interim(ResponseHead)
         case head(Int, HTTPHeaders = [:])
         /// A head that another transport has received.
         case received(ResponseHead)
@@ -26,10 +28,18 @@ package final class ScriptedTransport: Transport {
     }
 
     private struct State {
-        var exchanges: [Int: ScriptedExchange] = [:]
-        var streams: [Int: ScriptedStream] = [:]
+        /// The exchanges and streams that were started and have not delivered their completion.
+        var running: [ObjectIdentifier: any ScriptedTransfer] = [:]
         var isShutDown = false
         var startHook: StartHook?
+        var waiters: [CheckedContinuation<Void, Never>] = []
+
+        /// Those for whom the transport has ended.
+        mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
+            guard isShutDown, running.isEmpty else { return [] }
+            defer { waiters = [] }
+            return waiters
+        }
     }
 
     /// A closure in a type of its own: each access to a closure that is the whole state of a lock, or an optional in it, wraps it once more.
@@ -39,113 +49,105 @@ package final class ScriptedTransport: Transport {
 
     /// The transfers in the order in which they were started.
     package let started = Inbox<ScriptedExchange>()
-    /// The raw streams in the order in which they were opened.
+    /// The raw streams in the order in which they were started.
     package let opened = Inbox<ScriptedStream>()
     /// Whether cancelled transfers end only when the test performs that, by ``ScriptedExchange/pumpLater()``: as if the thread were busy.
     package let holdsCancellations = Lock(false)
-    private let clock: VirtualClock?
+    let clock: VirtualClock?
+    let queue = DispatchQueue(label: "curlew.scripted-transport")
     private let isSynchronous: Bool
     private let keepsExchanges: Bool
     private let script: @Sendable (TransferRequest) -> [Step]
+    private let serve: @Sendable (ScriptedStream) -> Void
     private let state = Lock(State())
-    private let queue = DispatchQueue(label: "curlew.scripted-transport")
+    private let exchangeWaits = Lock(ExchangeWaits())
 
     /// - Parameters:
     ///   - isSynchronous: whether the script is performed before `start` returns, as far as nothing holds it up.
     ///   - keepsExchanges: whether ``started`` and ``opened`` are filled.
     ///   - clock: the clock of its waits; `nil` for the system's.
     ///   - script: the first steps of a transfer; of one that is refused, they are not performed.
+    ///   - serve: called with each stream that was started.
     package init(
         isSynchronous: Bool = false, keepsExchanges: Bool = true, clock: VirtualClock? = nil,
-        script: @escaping @Sendable (TransferRequest) -> [Step] = { _ in [] }
+        script: @escaping @Sendable (TransferRequest) -> [Step] = { _ in [] },
+        serve: @escaping @Sendable (ScriptedStream) -> Void = { _ in }
     ) {
         self.isSynchronous = isSynchronous
         self.keepsExchanges = keepsExchanges
         self.clock = clock
         self.script = script
+        self.serve = serve
         clock?.began(self)
     }
 
-    /// Calls a closure with the number of each transfer before the transport knows it; `nil` for none.
+    /// Calls a closure with the number of each transfer when it is started, before it is in ``started``; `nil` for none.
     package func onStart(_ body: (@Sendable (Int) -> Void)?) { state.withLock { $0.startHook = body.map { StartHook(body: $0) } } }
 
-    package func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        state.withLock { $0.startHook }?.body(id)
-        let exchange = ScriptedExchange(id: id, request: request, observer: observer, queue: queue, clock: clock) { [weak self] in
-            self?.remove($0)
+    package func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        var request = request
+        // The source retains the session, which retains this transport.
+        if keepsExchanges { request.source = nil }
+        return ScriptedExchange(request, id: id, observer, on: self)
+    }
+
+    package func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+        ScriptedStream(request, id: id, observer, on: self)
+    }
+
+    package func shutDown() {
+        let running = state.withLock { state in
+            state.isShutDown = true
+            // It may retain a request, which retains this transport.
+            state.startHook = nil
+            return Array(state.running.values)
         }
-        // Before the clock sees it: without steps it would seem to wait for time, and the clock could jump before it has begun.
-        exchange.add(script(request))
-        let isRefused = state.withLock { state in
-            state.exchanges[id] = exchange
-            return state.isShutDown
+        for transfer in running { transfer.stop(.sessionInvalidated) }
+        update { _ in }
+    }
+
+    /// Returns when the completions of all exchanges and streams were delivered after ``shutDown()``.
+    package func waitUntilShutDown() async {
+        await withCheckedContinuation { continuation in update { $0.waiters.append(continuation) } }
+    }
+
+    /// Changes the state, and resumes those who wait for the end if that has come.
+    private func update(_ change: (inout State) -> Void) {
+        let waiters = state.withLock { state in
+            change(&state)
+            return state.takeWaiters()
         }
-        if isRefused { exchange.end(with: CurlewError.sessionInvalidated) }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    // MARK: For exchanges and streams
+
+    /// Notes what is being started. Returns `false` if it is refused.
+    func enter(_ transfer: any ScriptedTransfer) -> Bool {
+        state.withLock { state in
+            state.running[ObjectIdentifier(transfer)] = transfer
+            return !state.isShutDown
+        }
+    }
+
+    func begin(_ exchange: ScriptedExchange) {
+        state.withLock { $0.startHook }?.body(exchange.id)
+        exchange.add(script(exchange.request))
         clock?.changed()
         if keepsExchanges { started.put(exchange) }
         if isSynchronous { exchange.pump() } else { exchange.pumpLater() }
     }
 
-    package func cancel(_ id: Int) {
-        if !holdsCancellations.withLock({ $0 }) {
-            exchange(id)?.end(with: CurlewError.cancelled)
-            exchange(id)?.pumpLater()
-        }
-        stream(id)?.complete(CurlewError.cancelled)
+    func begin(_ stream: ScriptedStream) {
+        if keepsExchanges { opened.put(stream) }
+        serve(stream)
     }
 
-    package func setSuspended(_ suspended: Bool, of id: Int) {
-        exchange(id)?.setSuspended(suspended)
-        exchange(id)?.pumpLater()
-    }
+    /// Releases what has completed.
+    func remove(_ transfer: any ScriptedTransfer) { update { $0.running[ObjectIdentifier(transfer)] = nil } }
 
-    package func resumeReceiving(_ id: Int) {
-        exchange(id)?.resumeReceiving()
-        exchange(id)?.pumpLater()
-        stream(id)?.resumed.put(())
-    }
-
-    package func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        opened.put(makeStream(request, id: id, observer: observer))
-    }
-
-    func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> ScriptedStream {
-        let stream = ScriptedStream(id: id, request: request, observer: observer, queue: queue)
-        let isRefused = state.withLock { state in
-            state.streams[id] = stream
-            return state.isShutDown
-        }
-        if isRefused { stream.complete(CurlewError.sessionInvalidated) }
-        return stream
-    }
-
-    package func send(_ bytes: Data, endOfStream: Bool, on id: Int) {
-        stream(id)?.written.put((bytes, endOfStream))
-    }
-
-    package func shutDown() {
-        let (exchanges, streams) = state.withLock { state in
-            state.isShutDown = true
-            // It may retain a request, which retains this transport.
-            state.startHook = nil
-            return (Array(state.exchanges.values), Array(state.streams.values))
-        }
-        for exchange in exchanges where !holdsCancellations.withLock({ $0 }) {
-            exchange.end(with: CurlewError.sessionInvalidated)
-            exchange.pumpLater()
-        }
-        for stream in streams { stream.complete(CurlewError.sessionInvalidated) }
-    }
-
-    private func exchange(_ id: Int) -> ScriptedExchange? { state.withLock { $0.exchanges[id] } }
-
-    private func stream(_ id: Int) -> ScriptedStream? { state.withLock { $0.streams[id] } }
-
-    /// Releases a completed exchange, unless a follow-up has its number already.
-    private func remove(_ exchange: ScriptedExchange) {
-        state.withLock { state in
-            if state.exchanges[exchange.id] === exchange { state.exchanges[exchange.id] = nil }
-        }
+    func waitChanged(from old: ExchangeWaits.Kind?, to new: ExchangeWaits.Kind?) {
+        exchangeWaits.withLock { $0.change(from: old, to: new) }
     }
 
     // MARK: For the clock
@@ -153,9 +155,8 @@ package final class ScriptedTransport: Transport {
     /// Calls a closure after what is queued now.
     func afterQueuedWork(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 
-    func count(in waits: inout ExchangeWaits) {
-        for exchange in state.withLock({ Array($0.exchanges.values) }) { exchange.count(in: &waits) }
-    }
+    /// What the exchanges wait for.
+    var waits: ExchangeWaits { exchangeWaits.withLock { $0 } }
 }
 
 extension [ScriptedTransport.Step] {

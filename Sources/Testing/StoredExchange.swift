@@ -43,7 +43,7 @@ public struct StoredExchange: Sendable {
                 .response(
                     status: status, headers: redaction.headers(headers), body: redaction.body(body, type: headers["Content-Type"]),
                     trailers: redaction.headers(trailers))
-            case .failure(let kind, let message): .failure(kind, message: redaction.text(message))
+            case .failure(let kind, let message): .failure(kind, message: redaction.url(message))
             }
         return StoredExchange(
             method: method, url: redaction.url(url), headers: redaction.headers(headers), body: redaction.body(body, type: contentType),
@@ -68,7 +68,7 @@ public struct StoredExchange: Sendable {
 
 // MARK: - CustomStringConvertible
 
-extension StoredExchange: CustomStringConvertible {
+extension StoredExchange: CustomStringConvertible, CustomReflectable {
     /// Method, URL and outcome, with the URL redacted (`Redaction`).
     public var description: String {
         switch outcome {
@@ -76,6 +76,9 @@ extension StoredExchange: CustomStringConvertible {
         case .failure(let kind, _): "\(method) \(url.redactedURL): \(kind.rawValue)"
         }
     }
+
+    /// The description only, as an exchange of a program's own may not be redacted.
+    public var customMirror: Mirror { .redacted(self, ["exchange": description]) }
 }
 
 // MARK: - The file

@@ -50,8 +50,8 @@ public final class VirtualClock: Clock, Sendable {
 
     /// How long, in real time, ``advance(by:)`` waits for requests that are being worked on, such as those in a retrier that doesn't answer.
     private static let patience = Duration.seconds(10)
-    /// The time between two looks at the requests, in milliseconds.
-    private static let longestInterval = 10
+    /// The times between two looks at requests that are being worked on, in microseconds: each is twice the one before.
+    private static let intervals = (shortest: 50, longest: 10_000)
 
     /// How time passes.
     public let mode: Mode
@@ -201,14 +201,16 @@ public final class VirtualClock: Clock, Sendable {
     }
 
     private func decide(_ sessions: [any ClockedSession], _ transports: [ScriptedTransport], _ changes: Int) {
+        // Each time before the exchanges: a request that is created in the meantime changes the number of changes.
+        let inFlight = sessions.map(\.exchangingRequests)
+        var exchanges = transports.reduce(into: ExchangeWaits()) { $0 += $1.waits }
         var requests = RequestWaits()
-        for waits in sessions.map(\.requestWaits) {
-            requests.busy += waits.busy
-            requests.delayed += waits.delayed
-            requests.transferring += waits.transferring
+        requests.transferring = inFlight.reduce(0) { $0 + ($1 ?? 0) }
+        // If there are as many requests as exchanges that wait for time, none has to be looked at.
+        if inFlight.contains(nil) || exchanges.busy > 0 || requests.transferring != exchanges.timed {
+            requests = sessions.reduce(into: RequestWaits()) { $0 += $1.requestWaits }
+            exchanges = transports.reduce(into: ExchangeWaits()) { $0 += $1.waits }
         }
-        var exchanges = ExchangeWaits()
-        for transport in transports { transport.count(in: &exchanges) }
         let isAutomatic = mode == .automatic
         let step = state.withLock { state in
             state.step(requests, exchanges, unchangedSince: changes, isAutomatic: isAutomatic, patience: Self.patience)
@@ -216,7 +218,8 @@ public final class VirtualClock: Clock, Sendable {
         switch step {
         case .stop: break
         case .again(let tries):
-            queue.asyncAfter(deadline: .now() + .milliseconds(min(tries, Self.longestInterval))) { self.flush() }
+            let interval = min(Self.intervals.shortest << min(tries - 1, 16), Self.intervals.longest)
+            queue.asyncAfter(deadline: .now() + .microseconds(interval)) { self.flush() }
         case .end(let wait):
             wait.queue.async {
                 wait.body()

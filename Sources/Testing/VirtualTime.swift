@@ -16,12 +16,83 @@ struct VirtualWait: Sendable {
     let body: @Sendable () -> Void
 }
 
+/// The waits of a clock, in the order in which they end.
+///
+/// A heap, since each step of the clock takes the next one. It may have numbers of waits that were removed, which are dropped when they are
+/// first, or are most of it.
+private struct WaitOrder: Sendable {
+    private struct Entry: Sendable {
+        let time: Nanoseconds
+        let number: Int
+
+        static func < (lhs: Entry, rhs: Entry) -> Bool { lhs.time != rhs.time ? lhs.time < rhs.time : lhs.number < rhs.number }
+    }
+
+    private var entries: [Entry] = []
+
+    mutating func insert(_ wait: VirtualWait) {
+        entries.append(Entry(time: wait.time, number: wait.number))
+        var index = entries.count - 1
+        while index > 0, entries[index] < entries[(index - 1) / 2] {
+            entries.swapAt(index, (index - 1) / 2)
+            index = (index - 1) / 2
+        }
+    }
+
+    /// The first of the waits, which are those of a dictionary.
+    mutating func first(of waits: [Int: VirtualWait]) -> VirtualWait? {
+        // Sorted, it is a heap.
+        if entries.count > 2 * waits.count + 64 { entries = entries.filter { waits[$0.number] != nil }.sorted(by: <) }
+        while let entry = entries.first {
+            if let wait = waits[entry.number] { return wait }
+            removeFirst()
+        }
+        return nil
+    }
+
+    private mutating func removeFirst() {
+        let last = entries.removeLast()
+        guard !entries.isEmpty else { return }
+        entries[0] = last
+        var index = 0
+        while true {
+            var least = index
+            for child in [2 * index + 1, 2 * index + 2] where child < entries.count && entries[child] < entries[least] { least = child }
+            guard least != index else { return }
+            entries.swapAt(index, least)
+            index = least
+        }
+    }
+}
+
 /// What the exchanges of mock transports wait for.
-struct ExchangeWaits {
-    /// Those at which something is about to happen.
-    var busy = 0
-    /// Those that wait for a delay, or respond no more.
-    var timed = 0
+struct ExchangeWaits: Sendable {
+    /// What one exchange waits for.
+    enum Kind: Sendable {
+        /// Something is about to happen.
+        case busy
+        /// A delay, or it responds no more.
+        case timed
+    }
+
+    private(set) var busy = 0
+    private(set) var timed = 0
+
+    /// An exchange has come to wait for something else; `nil` for one that is not counted.
+    mutating func change(from old: Kind?, to new: Kind?) {
+        for (kind, change) in [(old, -1), (new, 1)] {
+            switch kind {
+            case .busy?: busy += change
+            case .timed?: timed += change
+            case nil: break
+            }
+        }
+    }
+
+    static func += (lhs: inout ExchangeWaits, rhs: ExchangeWaits) {
+        lhs.busy += rhs.busy
+        lhs.timed += rhs.timed
+    }
 }
 
 struct WeakSession {
@@ -56,6 +127,9 @@ struct VirtualTime: Sendable {
 
     private(set) var now: Nanoseconds = 0
     private(set) var waits: [Int: VirtualWait] = [:]
+    private var order = WaitOrder()
+    /// The number of waits in which a task sleeps.
+    private var sleeping = 0
     /// Counts what has happened, so that a look at the requests can be told to be outdated.
     var changes = 0
     var sessions: [WeakSession] = []
@@ -94,11 +168,16 @@ struct VirtualTime: Sendable {
 
     mutating func add(_ wait: VirtualWait) {
         waits[wait.number] = wait
+        order.insert(wait)
+        if wait.sleep != nil { sleeping += 1 }
         changes += 1
     }
 
-    mutating func remove(_ number: Int) {
-        waits[number] = nil
+    @discardableResult
+    mutating func remove(_ number: Int) -> VirtualWait? {
+        let wait = waits.removeValue(forKey: number)
+        if wait?.sleep != nil { sleeping -= 1 }
+        return wait
     }
 
     mutating func advance(by duration: Nanoseconds, _ continuation: TrackedContinuation<Void>) {
@@ -112,7 +191,7 @@ struct VirtualTime: Sendable {
     /// A sleeping task was cancelled; returns its sleep, if that has begun.
     mutating func cancelSleep(_ number: Int) -> Sleep? {
         changes += 1
-        guard let wait = waits.removeValue(forKey: number) else {
+        guard let wait = remove(number) else {
             // It may have ended as well; a number is never used again.
             cancelledSleeps.insert(number)
             return nil
@@ -147,14 +226,13 @@ struct VirtualTime: Sendable {
         if let advance = advances.first {
             guard !isBusy || advance.start.duration(to: .now) > patience else { return again() }
             tries = 0
-            if let wait = next, wait.time <= advance.target { return end(wait) }
+            if let wait = order.first(of: waits), wait.time <= advance.target { return end(wait) }
             now = max(now, advance.target)
             advances.removeFirst()
             return .arrived(advance.continuation)
         }
-        guard isAutomatic, let wait = next else { return stop() }
-        let isSleeping = waits.values.contains { $0.sleep != nil }
-        let isWaiting = requests.delayed > 0 || exchanges.timed > 0 || isSleeping
+        guard isAutomatic, let wait = order.first(of: waits) else { return stop() }
+        let isWaiting = requests.delayed > 0 || exchanges.timed > 0 || sleeping > 0
         // Nothing is in flight: what is left are alarms for requests that have finished.
         guard isBusy || isWaiting || requests.transferring > 0 else { return stop() }
         guard !isBusy, isWaiting, requests.transferring <= exchanges.timed else { return again() }
@@ -162,13 +240,9 @@ struct VirtualTime: Sendable {
         return end(wait)
     }
 
-    private var next: VirtualWait? {
-        waits.values.min { $0.time != $1.time ? $0.time < $1.time : $0.number < $1.number }
-    }
-
     private mutating func end(_ wait: VirtualWait) -> Step {
         now = max(now, wait.time)
-        waits[wait.number] = nil
+        remove(wait.number)
         running += 1
         changes += 1
         isCalled = false

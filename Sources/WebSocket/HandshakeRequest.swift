@@ -115,7 +115,10 @@ struct HandshakeRequest: Sendable {
             guard (1...65_535).contains(port) else { throw .invalidRequest(reason: .invalidURL(text)) }
             let path = parts.percentEncodedPath
             pathAndQuery = (path.isEmpty ? "/" : path) + (parts.percentEncodedQuery.map { "?" + $0 } ?? "")
-            authorization = parts.user.map { .authorization(username: $0, password: parts.password ?? "") }
+            let field = parts.user.flatMap { Request.authorizationHeader(user: $0, password: parts.password ?? "") }
+            // Basic can't send a name with a colon.
+            if parts.user != nil, field == nil { throw .invalidRequest(reason: .invalidURL(text)) }
+            authorization = field.map { HTTPHeader(name: $0.key, value: $0.value) }
         }
 
         /// The URL, without user name and password.

@@ -27,8 +27,12 @@ struct HandshakeReader {
         }
     }
 
+    /// The most interim responses before the final one.
+    private static let mostInterimResponses = 32
+
     private var bytes = Data()
     private var rejection: ResponseHead?
+    private var interimCount = 0
 
     /// Appends received bytes and returns the result; `nil` if more bytes are needed.
     mutating func feed(_ piece: Data) throws(HandshakeViolation) -> Result? {
@@ -36,8 +40,13 @@ struct HandshakeReader {
         while rejection == nil {
             guard let head = try takeHead() else { return nil }
             if head.statusCode == 101 { return .switched(head, rest: bytes) }
-            if head.statusCode >= 200 { rejection = head }
+            guard head.statusCode < 200 else {
+                rejection = head
+                break
+            }
             // Other interim responses are skipped (RFC 9110, section 15.2).
+            interimCount += 1
+            guard interimCount <= Self.mostInterimResponses else { throw .invalidResponse }
         }
         guard let rejection else { return nil }
         let length = rejection.value(for: "Transfer-Encoding") == nil ? rejection.value(for: "Content-Length").flatMap { Int($0) } ?? 0 : 0

@@ -9,6 +9,8 @@ import CurlewTransport
 struct MessageReader {
     enum Event: Sendable, Hashable {
         case message(WebSocketMessage)
+        /// A frame that does not complete a message.
+        case fragment
         case ping(Data)
         case pong(Data)
         /// A close frame: the last event.
@@ -66,9 +68,8 @@ struct MessageReader {
     mutating func next() throws(FrameViolation) -> Event? {
         while true {
             if let frame, missing > 0 || frame.length == 0 {
-                guard let event = try readPayload(of: frame) else { return nil }
-                if let message = event.message { return .message(message) }
-                continue
+                guard let end = try readPayload(of: frame) else { return nil }
+                return end.message.map { .message($0) } ?? .fragment
             }
             guard let (header, payload) = try readHeader() else { return nil }
             if let payload { return try control(header, payload) }

@@ -15,6 +15,8 @@ struct SocketConnection: Sendable {
 
     /// The number of bytes written before pings and pongs are given a chance to overtake the rest of a message.
     private static let writeSize = 256 << 10
+    /// The number of frames after which other tasks are given a turn: a frame may have two bytes.
+    private static let framesAtOnce = 1_000
 
     /// Runs the connection to its end; returns the server's close frame or the error.
     func serve() async -> Result<WebSocketClosure, any Error> {
@@ -60,10 +62,17 @@ struct SocketConnection: Sendable {
             limits: .init(frame: configuration.maximumFrameSize, message: configuration.maximumMessageSize),
             inflater: agreement.map { MessageInflater($0) })
         reader.feed(rest)
+        var frames = 0
         while true {
             while let event = try reader.next() {
+                frames += 1
+                if frames % Self.framesAtOnce == 0 {
+                    await Task.yield()
+                    try Task.checkCancellation()
+                }
                 switch event {
                 case .message(let message): try await deliver(message)
+                case .fragment: break
                 case .ping(let payload): state.update { $0.receivedPing(payload) }
                 case .pong(let payload): state.update { $0.receivedPong(payload) }
                 case .close(let closure): return closure

@@ -39,15 +39,22 @@ import Testing
         #expect(DownloadRequest.DownloadOptions(rawValue: 2) == .removePreviousFile)
     }
 
-    @Test("the suggested destination is a user directory, with the response's suggested file name") func suggestedDestination() throws {
+    @Test(
+        "the suggested destination is a user directory, with the response's suggested file name",
+        arguments: [
+            ("attachment; filename=\"report.txt\"", "report.txt"), ("ATTACHMENT; FileName*=UTF-8''r%C3%A9sum%C3%A9", "résumé"),
+            (nil, "report"),
+            ("attachment; filename=\"\"", "report"), ("attachment; filename=\"..\"", "report"), ("attachment", "report"),
+        ])
+    func suggestedDestination(_ field: String?, _ name: String) throws {
         let url = try "https://example.org/report".asURL()
-        let fields = ["Content-Disposition": "attachment; filename=\"report.txt\""]
+        let fields = field.map { ["Content-Disposition": $0] } ?? [:]
         let response = try #require(HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: fields))
         let temporary = URL(fileURLWithPath: "/tmp/x")
         let (target, options) = DownloadRequest.suggestedDownloadDestination(for: .cachesDirectory)(temporary, response)
         let directory = try #require(FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first)
         #expect(target.deletingLastPathComponent().path == directory.path)
-        #expect(target.lastPathComponent == "report.txt")
+        #expect(target.lastPathComponent == name)
         #expect(options == [])
     }
 

@@ -111,6 +111,21 @@ import Testing
         #expect(DataRequest.jsonResponseSerializer().serializeResponse(nil, nil, nil, TestError("given")).error is TestError)
     }
 
+    @Test(
+        "text is UTF-8 if it is valid, in a charset decoded by that, and in an unknown one Alamofire's error",
+        arguments: [
+            ("text/plain", [0xC3, 0xA9], "é"), ("text/plain", [0xE9], "é"), ("text/plain; charset=gbk", [0xC4, 0xE3], "你"),
+            ("text/plain; charset=unheard-of", [0x41], nil), ("text/plain; charset=utf-8", [0xE9], nil),
+        ] as [(String, [UInt8], String?)])
+    func charsets(_ type: String, _ bytes: [UInt8], _ text: String?) {
+        let response = HTTPURLResponse(
+            url: URL(fileURLWithPath: "/"), statusCode: 200, httpVersion: "HTTP/1.1", headerFields: ["Content-Type": type])
+        let result = Request.serializeResponseString(encoding: nil, response: response, data: Data(bytes), error: nil)
+        #expect(result.value == text)
+        let expected: String.Encoding? = text == nil ? bytes == [0x41] ? .init(rawValue: 0xFFFF_FFFF) : .utf8 : nil
+        #expect((result.error as? AFError)?.failedStringEncoding == expected)
+    }
+
     @Test("the serializers of downloads read the file") func downloadSerializers() throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Data("[1]".utf8), to: "file")

@@ -108,19 +108,30 @@ import Testing
         #expect(response.data?.isEmpty == false && posted.map(\.data) == [nil, response.data])
     }
 
-    @Test("the end is posted when the handlers are released") func afterRelease() async {
+    @Test("the end is posted when the handlers are released, and its observers find the request and its error")
+    func afterRelease() async throws {
         let manager = Kind.foundationConfiguration.manager
-        let (released, continuation) = AsyncStream<Bool>.makeStream()
+        let (released, continuation) = AsyncStream<(request: Request?, error: (any Error)?, isCompleted: Bool)>.makeStream()
         let token = NotificationCenter.default.addObserver(
             forName: Notification.Name.Task.DidComplete, object: manager.delegate, queue: nil
-        ) { [weak manager] notification in
-            guard let task = notification.userInfo?[Notification.Key.Task] as? SessionTask else { return }
-            continuation.yield(manager?.delegate[task] == nil && task.state == .completed)
+        ) { notification in
+            // As such programs write it.
+            guard let delegate = notification.object as? SessionDelegate,
+                let task = notification.userInfo?[Notification.Key.Task] as? SessionTask
+            else { return }
+            continuation.yield((delegate[task], delegate[task]?.delegate.error, task.state == .completed))
         }
         defer { NotificationCenter.default.removeObserver(token) }
+        var ends = released.makeAsyncIterator()
         let request = manager.request(server.url("/json")).response { _ in }
-        #expect(await released.first { _ in true } == true)
+        let end = try #require(await ends.next())
+        #expect(end.request === request && end.error == nil && end.isCompleted)
         #expect(!request.delegate.queue.isSuspended)
+        let refused = manager.request(server.url("/status/404")).validate().response { _ in }
+        let failure = try #require(await ends.next())
+        #expect(failure.request === refused && (failure.error as? AFError)?.responseCode == 404)
+        // Cleared after posting.
+        for task in [request.task, refused.task].compactMap({ $0 }) { #expect(await eventually { manager.delegate[task] == nil }) }
     }
 
     @Test("suspending, resuming and cancelling are posted, in order") func control() async {

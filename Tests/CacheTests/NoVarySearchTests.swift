@@ -4,6 +4,18 @@ import CurlewHTTP
 import Testing
 
 @Suite struct NoVarySearchTests {
+    @Test("nested lists are invalid, and read without a recursion; long fields and many keys cost little")
+    func deep() {
+        for text in ["a=((1))", "a=" + String(repeating: "(", count: 60_000), "params=(\"a\" (\"b\"))"] {
+            #expect(NoVarySearch(text) == nil)
+        }
+        let keys = (0..<1_000).map { "k\($0)" }.joined(separator: ",")
+        #expect(NoVarySearch("key-order,\(keys),key-order=?0") == nil && NoVarySearch("\(keys),key-order") != nil)
+        #expect(NoVarySearch(HTTPHeaders([HTTPHeader(name: "No-Vary-Search", value: "key-order")])) != nil)
+        let long = String(repeating: " ", count: 9_000)
+        #expect(NoVarySearch(HTTPHeaders([HTTPHeader(name: "No-Vary-Search", value: "key-order\(long)")])) == nil)
+    }
+
     @Test(arguments: [
         ("key-order", "?b=1&a=2", "?a=2&b=1", true), ("key-order", "?a=1&a=2", "?a=2&a=1", false), ("key-order=?1", "?b&a", "?a&b", true),
         ("except=()", "?a=1", "", true), ("except=()", "", "?", true), ("params=(\"u\")", "?a=1&u=2", "?a=1", true),

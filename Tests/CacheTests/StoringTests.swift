@@ -153,13 +153,25 @@ import Testing
     }
 
     @Test(
+        "URLs that are equivalent by RFC 9110, section 4.2.3, are one",
+        arguments: [
+            ("http://h/a?b#c", "http://h/a?b"), ("HTTP://H.Example/A", "http://h.example/A"), ("HTTP://h:80/", "http://h/"),
+            ("https://h:443", "https://h/"), ("http://h:/x", "http://h/x"), ("http://h?q=A", "http://h/?q=A"),
+            ("http://h:443/", "http://h:443/"), ("https://h:80/", "https://h:80/"), ("http://[::80]/", "http://[::80]/"),
+            ("http://[::1]:80/", "http://[::1]/"), ("http://u@H/", "http://u@H/"), ("relative", "relative"), ("http://h#c", "http://h/"),
+        ])
+    func identity(_ url: String, _ same: String) {
+        #expect(StorageRules.identity(of: url) == same && StorageRules.identity(of: same) == same)
+    }
+
+    @Test(
         "unsafe methods that succeed invalidate their URL, and those of the same origin that the response names",
         arguments: [
             (HTTPMethod.post, 200, [:], ["https://h/a"]), (.post, 303, ["Location": "/b"], ["https://h/a", "https://h/b"]),
             (.put, 204, ["Content-Location": "https://h/c#x"], ["https://h/a", "https://h/c"]),
             (.delete, 200, ["Location": "https://o/b"], ["https://h/a"]),
             (.put, 200, ["Location": "http://h/b"], ["https://h/a"]),
-            (.put, 200, ["Location": "https://h:443/b"], ["https://h/a", "https://h:443/b"]),
+            (.put, 200, ["Location": "https://h/b"], ["https://h/a", "https://h/b"]),
             (.post, 500, ["Location": "/b"], []), (.post, 404, [:], []), (.get, 200, ["Location": "/b"], []), (.options, 200, [:], []),
             (HTTPMethod(rawValue: "M-SEARCH") ?? .get, 200, [:], ["https://h/a"]),
         ] as [(HTTPMethod, Int, HTTPHeaders, [String])])

@@ -9,6 +9,8 @@ private final class ObservedStorage: ObservableCacheStorage {
     let reads = Lock(0)
     let observers = Lock([@Sendable (CacheKey?) -> Void]())
     let ends = Lock(0)
+    /// Whether the changes of any object are reported to all.
+    let tellsChanges = Lock(false)
     /// Called while an entry is read, before it is returned.
     let whileReading = Lock<(@Sendable () -> Void)?>(nil)
 
@@ -22,7 +24,11 @@ private final class ObservedStorage: ObservableCacheStorage {
     }
     func metadata(for key: CacheKey) -> Data? { memory.metadata(for: key) }
     func store(_ entry: CacheEntry, for key: CacheKey) throws { try memory.store(entry, for: key) }
-    func removeEntry(for key: CacheKey) { memory.removeEntry(for: key) }
+    func removeEntry(for key: CacheKey) {
+        memory.removeEntry(for: key)
+        if tellsChanges.withLock({ $0 }) { report(key) }
+    }
+    func announceChanges() { report(nil) }
     func removeAll() { memory.removeAll() }
     func forEachEntry(_ visit: (CacheKey, Data, Int64) -> Bool) { memory.forEachEntry(visit) }
     func observeChanges(_ report: @escaping @Sendable (CacheKey?) -> Void) -> CacheObservation {
@@ -88,6 +94,30 @@ private final class ObservedStorage: ObservableCacheStorage {
         try tiered.store(new, for: key)
         #expect(tiered.front.entry(for: key) == nil)
         #expect(try tiered.entry(for: key) == new)
+    }
+
+    @Test(arguments: ["url", "closure", "all"]) func `Copies of what the back has evicted are removed`(way: String) throws {
+        let back = ObservedStorage()
+        func cache() -> ResponseCache { ResponseCache(storage: TieredCacheStorage(front: MemoryCacheStorage(), back: back)) }
+        let (owner, reader, other) = (cache(), cache(), cache())
+        let url = "https://host.test/"
+        for partition in ["", "p"] {
+            let request = CacheRequest(method: .get, headers: [:], mode: .protocolRules, partition: partition)
+            let head = try #require(StorageRules.head(of: received(["Cache-Control": "max-age=60"]), url: url, request: request))
+            try owner.store.store(head, Data("x".utf8))
+            for cache in [owner, reader] { #expect(try cache.store.find(url, in: partition) != nil) }
+        }
+        back.memory.removeAll()
+        #expect(try owner.store.find(url, in: "p") != nil && reader.store.find(url) != nil)
+        back.tellsChanges.withLock { $0 = true }
+        switch way {
+        case "url": try other.remove(url)
+        case "closure": #expect(try owner.remove { $0.url == url } == 1)
+        default: try other.removeAll()
+        }
+        for cache in [owner, reader, other] {
+            for partition in ["", "p"] { #expect(try cache.store.find(url, in: partition) == nil) }
+        }
     }
 
     @Test func `The observation ends with the store`() throws {

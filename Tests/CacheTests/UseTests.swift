@@ -6,6 +6,11 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct UseTests {
     private static let fresh: HTTPHeaders = ["Cache-Control": "max-age=60", "ETag": "\"a\""]
 
+    @Test("entity tags are compared by their bytes") func tagBytes() throws {
+        let tags = try ["\"caf\u{E9}\"", "\"cafe\u{301}\""].map { try #require(EntityTag($0)) }
+        #expect(!tags[0].matchesStrongly(tags[1]) && !tags[0].matchesWeakly(tags[1]) && tags[0].matchesStrongly(tags[0]))
+    }
+
     @Test(
         "directives of the request ask for a validation",
         arguments: ["no-cache", "max-age=5", "max-age=0", "min-fresh=55", "max-age=x", "min-fresh=60"])

@@ -73,6 +73,15 @@ import Testing
         #expect(table.records.isEmpty)
     }
 
+    @Test(
+        "a text that is no host is refused",
+        arguments: ["https://example.org", "example.org:443", "example.org/", ".example.org", "*.example.org", "", "a b"])
+    func texts(_ host: String) {
+        #expect(throws: CurlewError.self) {
+            try HSTSStore().set(HSTSHost(host: host, includesSubdomains: true, expirationDate: .distantFuture))
+        }
+    }
+
     @Test("addresses are never known", arguments: ["127.0.0.1", "::1", "[::1]", "1.2.3"]) func addresses(_ host: String) throws {
         #expect(try table((host, "max-age=100; includeSubDomains")).records.isEmpty)
     }

@@ -15,6 +15,19 @@ typealias Exchange = ScriptedExchange
 typealias MockStream = ScriptedStream
 typealias Inbox = CurlewTesting.Inbox
 
+/// A transfer that calls a closure at its start, and takes no notice of the other calls.
+final class UnawareTransfer: StreamHandle {
+    private let didStart: @Sendable () -> Void
+
+    init(didStart: @escaping @Sendable () -> Void) { self.didStart = didStart }
+
+    func start() { didStart() }
+    func cancel() {}
+    func setSuspended(_ suspended: Bool) {}
+    func resumeReceiving() {}
+    func send(_ bytes: Data, endOfStream: Bool) {}
+}
+
 extension ScriptedTransport {
     /// A transport that gives the same response to everything.
     static func answering(_ status: Int = 200, _ headers: HTTPHeaders = [:], _ body: String = "", isSynchronous: Bool = false)

@@ -55,6 +55,52 @@ struct UsersClient {
 }
 // end
 
+// snippet: transport
+/// Counts the bytes of all responses, decoded.
+final class MeteredTransport: Transport {
+    private let base: any Transport
+    let meter = Meter()
+
+    init(_ base: any Transport) { self.base = base }
+
+    func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        base.makeTransfer(request, id: id, observer: MeteredObserver(observer, meter))
+    }
+
+    func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+        base.makeStream(request, id: id, observer: observer)
+    }
+
+    func shutDown() { base.shutDown() }
+
+    func waitUntilShutDown() async { await base.waitUntilShutDown() }
+}
+
+/// Hears a transfer first.
+final class MeteredObserver: TransferObserver {
+    private let observer: any TransferObserver
+    private let meter: Meter
+
+    init(_ observer: any TransferObserver, _ meter: Meter) {
+        self.observer = observer
+        self.meter = meter
+    }
+
+    func transfer(_ id: Int, didReceiveInterim head: ResponseHead) { observer.transfer(id, didReceiveInterim: head) }
+
+    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { observer.transfer(id, didReceive: head) }
+
+    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
+        meter.add(bytes.count)
+        return observer.transfer(id, didReceive: bytes)
+    }
+
+    func transfer(_ id: Int, didSend count: Int64) { observer.transfer(id, didSend: count) }
+
+    func transfer(_ id: Int, didComplete completion: TransferCompletion) { observer.transfer(id, didComplete: completion) }
+}
+// end
+
 enum ArticleSnippets {
     static func front(_ manager: SessionManager) async throws -> User {
         // snippet: front

@@ -4,6 +4,15 @@ import CurlewTestSupport
 import CurlewTesting
 import Testing
 
+/// What the articles count with.
+final class Meter: Sendable {
+    private let sum = Monitor(0)
+
+    var count: Int { sum.read { $0 } }
+
+    func add(_ count: Int) { sum.update { $0 += count } }
+}
+
 /// The articles' code is compiled, and runs as they say. Articles with tests of their own are in `Self.others`.
 @Suite(.timeLimit(.minutes(1))) struct ArticleTests {
     private static let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -67,6 +76,15 @@ import Testing
         await ArticleSnippets.shutdown(client.manager)
         await #expect(throws: CurlewError.self) { try await client.user(7) }
         #expect(ArticleSnippets.server().manager.session.configuration.maximumConnectionsPerHost == 50)
+    }
+
+    @Test("a transport in front of another one hears its transfers") func transport() async throws {
+        let metered = MeteredTransport(MockTransport(.text("eight bytes"), .status(204)))
+        let manager = SessionManager(configuration: SessionConfiguration(), transport: metered)
+        #expect(try await manager.request("https://api.example.org/a").serializingString().value == "eight bytes")
+        _ = await manager.request("https://api.example.org/b").serializingData().response
+        #expect(metered.meter.count == 11)
+        await manager.shutdown(gracePeriod: .seconds(1))
     }
 
     @Test("interceptors of all forms take part") func interceptors() async throws {

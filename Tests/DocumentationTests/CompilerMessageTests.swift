@@ -135,6 +135,26 @@ import Testing
             ])
     }
 
+    @Test func `a delegate of Foundation's sessions whose methods would never be called is an error beside CurlewAlamofire`() async throws {
+        func program(_ module: String) -> String {
+            """
+            import CurlewAlamofire
+            final class Trust: NSObject, URLSessionDelegate {
+                func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {}
+            }
+            final class Own: NSObject, \(module)URLSessionDataDelegate {
+                func urlSession(_ session: URLSession, dataTask: \(module)URLSessionDataTask, didReceive data: Data) {}
+                func urlSession(_ session: URLSession, task: \(module)URLSessionTask, didCompleteWithError error: (any Error)?) {}
+            }
+            """
+        }
+        let message = "'URLSessionDataDelegate' is unavailable: Use SessionDelegate, or FoundationNetworking.URLSessionDataDelegate"
+        let errors = try await SwiftCompiler.errors(in: program(""))
+        #expect(errors.count == 1 && errors.first?.hasPrefix("5: \(message)") == true, "\(errors)")
+        #expect(try await SwiftCompiler.errors(in: program("FoundationNetworking.")) == [])
+        #expect(try await SwiftCompiler.errors(in: "import FoundationNetworking\n" + program("FoundationNetworking.")) == [])
+    }
+
     @Test func `what only programs for Alamofire 4 need is not in Curlew`() async throws {
         let program = """
             func old(_ manager: SessionManager, _ timeline: Timeline) {

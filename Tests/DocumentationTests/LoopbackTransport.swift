@@ -13,21 +13,17 @@ final class LoopbackTransport: Transport {
         self.server = server
     }
 
-    func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
+    func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
         var request = request
         for host in Self.hosts where request.url.hasPrefix(host + "/") {
             request.url = server.url(String(request.url.dropFirst(host.count)))
         }
-        transport.start(request, id: id, observer: observer)
+        return transport.makeTransfer(request, id: id, observer: observer)
     }
 
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        transport.openStream(request, id: id, observer: observer)
+    func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+        transport.makeStream(request, id: id, observer: observer)
     }
 
-    func cancel(_ id: Int) { transport.cancel(id) }
-    func setSuspended(_ suspended: Bool, of id: Int) { transport.setSuspended(suspended, of: id) }
-    func resumeReceiving(_ id: Int) { transport.resumeReceiving(id) }
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int) { transport.send(bytes, endOfStream: endOfStream, on: id) }
     func shutDown() { transport.shutDown() }
 }

@@ -111,7 +111,7 @@ import Testing
             ("https://api.example.org/users/7", #"[DocumentationTests.User(id: 7, name: "Ada")]"#),
             ("https://api.example.org/status/404", #"["refused with status 404"]"#),
             ("https://api.example.org/cut-head", "networkConnectionLost"),
-            ("https://api.example.org/no url", "badURL"),
+            ("https://api.example.org/%no", "badURL"),
         ])
     func errors(url: String, expected: String) async throws {
         let printed = Lines()

@@ -11,7 +11,7 @@ import Testing
 
     @Test("a killed download is resumed with every byte that was recorded") func killed() async throws {
         let directory = try TemporaryDirectory()
-        let (file, record) = (directory.file("file"), directory.file(".file.segments.part.state"))
+        let (file, record) = (directory.file("file"), directory.file(".file.segments.state"))
         let isOpen = Gate()
         // Half of each segment, and the rest never as long as the gate is shut.
         let server = try LoopbackServer { request, connection in
@@ -29,7 +29,7 @@ import Testing
         #expect(await eventually { Self.recorded(record) > Self.minimum })
         child.send(SIGKILL)
         #expect(await child.finish().status != 0)
-        #expect(try contents(of: directory) == [".file.segments.part", ".file.segments.part.state"])
+        #expect(try contents(of: directory) == [".file.segments", ".file.segments.state"])
         let left = Self.recorded(record)
         isOpen.open()
         let report = try await Probe.run("segments", server.url("/file"), file.path, "\(Self.minimum)")

@@ -359,13 +359,13 @@ import Testing
             connection.waitUntilClosed()
             return nil
         }
-        let record = directory.file(".file.segments.part.state")
+        let record = directory.file(".file.segments.state")
         let first = Task { try await download(server) }
         #expect(await eventually { (try? String(contentsOf: record, encoding: .utf8))?.contains("+ 0 65536\n") == true })
         for file in [record, record.deletingPathExtension()] {
             #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
         }
-        await #expect(throws: SegmentedDownloadError.inUse(directory.file(".file.segments.part"))) { _ = try await download(server) }
+        await #expect(throws: SegmentedDownloadError.inUse(directory.file(".file.segments"))) { _ = try await download(server) }
         first.cancel()
         await #expect(throws: CancellationError.self) { _ = try await first.value }
         isOpen.open()
@@ -375,12 +375,40 @@ import Testing
         #expect(try contents(of: directory) == ["file"])
     }
 
+    @Test("what another user has begun is continued only by its strong entity tag", arguments: ["date", "tag", "same user"])
+    func otherUser(_ kind: String) async throws {
+        let isOpen = Gate()
+        let server = try makeServer { request, connection in
+            let seed: UInt64 = kind != "date" || request.header("Authorization") == "a" ? 0 : 3
+            let tag = kind == "tag" ? "\"v1\"" : request.header("If-Range") ?? "\"none\""
+            var response = ServerResponse.generated(length: Self.size, seed: seed, etag: tag, for: request)
+            if kind != "tag" {
+                response.headers.removeAll { $0.isNamed("ETag") }
+                response.headers.append(ServerField("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"))
+                response.headers.append(ServerField("Date", "Mon, 07 Nov 1994 08:49:37 GMT"))
+            }
+            guard Self.lowerBound(request) >= 64 << 10, !isOpen.isOpen else { return response }
+            connection.waitUntilClosed()
+            return nil
+        }
+        let record = directory.file(".file.segments.state")
+        let first = Task { try await download(server) { $0.headers = ["Authorization": "a"] } }
+        #expect(await eventually { (try? String(contentsOf: record, encoding: .utf8))?.contains("+ 0 65536\n") == true })
+        first.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await first.value }
+        isOpen.open()
+        let result = try await download(server) { $0.headers = ["Authorization": kind == "same user" ? "a" : "b"] }
+        #expect(result.resumed == (kind == "date" ? 0 : 64 << 10))
+        #expect(try isComplete(seed: kind == "date" ? 3 : 0))
+        #expect(try contents(of: directory) == ["file"])
+    }
+
     @Test("a file that was complete without its name costs one byte, or is received again", arguments: [true, false])
     func completeWithoutName(isSame: Bool) async throws {
         let server = try makeServer { request, _ in .generated(length: Self.size, seed: isSame ? 0 : 3, for: request) }
         _ = try await download(server)
         try FileManager.default.removeItem(at: file)
-        try GeneratedBody().data(count: Int(Self.size)).write(to: directory.file(".file.segments.part"))
+        try GeneratedBody().data(count: Int(Self.size)).write(to: directory.file(".file.segments"))
         let source = SHA256.digest(of: server.url("/file").utf8).hexDigits
         let record = """
             {"format":1,"source":"\(source)","system":null,"version":{"digests":{},"tag":"\\"\(Self.size)-0\\"","total":\(Self.size)}}
@@ -388,7 +416,7 @@ import Testing
             =
 
             """
-        try Data(record.utf8).write(to: directory.file(".file.segments.part.state"))
+        try Data(record.utf8).write(to: directory.file(".file.segments.state"))
         let result = try await download(server)
         #expect(result.received == (isSame ? 1 : Self.size), "\(result)")
         #expect(try isComplete(seed: isSame ? 0 : 3))
@@ -398,14 +426,14 @@ import Testing
     @Test("what was left of another version is not used") func otherVersionLeft() async throws {
         try await cancelled()
         let data = try Data(contentsOf: file)
-        try data.write(to: directory.file(".file.segments.part"))
+        try data.write(to: directory.file(".file.segments"))
         let record = """
             {"format":1,"source":"x","system":null,"version":{"digests":{},"tag":"\\"old\\"","total":\(Self.size)}}
             + 0 \(Self.size - 10)
             =
 
             """
-        try Data(record.utf8).write(to: directory.file(".file.segments.part.state"))
+        try Data(record.utf8).write(to: directory.file(".file.segments.state"))
         let server = try makeServer { request, _ in .generated(length: Self.size, seed: 3, for: request) }
         _ = try await download(server) { $0.replacesFile = true }
         #expect(try isComplete(seed: 3))
@@ -413,8 +441,8 @@ import Testing
 
     @Test("a record that was damaged is not used", arguments: ["", "{}", "+ 0 10\n", "{\"format\":1}\n+ 9 1\n=\n"])
     func damagedRecord(_ text: String) async throws {
-        try directory.write(Data(count: 100), to: ".file.segments.part")
-        try directory.write(Data(text.utf8), to: ".file.segments.part.state")
+        try directory.write(Data(count: 100), to: ".file.segments")
+        try directory.write(Data(text.utf8), to: ".file.segments.state")
         let result = try await download(try makeServer())
         #expect(result.resumed == 0)
         #expect(try isComplete())

@@ -96,15 +96,13 @@ extension Error {
 private struct Borrowed: Transport {
     let transport: CurlTransport
 
-    func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        transport.start(request, id: id, observer: observer)
+    func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        transport.makeTransfer(request, id: id, observer: observer)
     }
-    func cancel(_ id: Int) { transport.cancel(id) }
-    func setSuspended(_ suspended: Bool, of id: Int) { transport.setSuspended(suspended, of: id) }
-    func resumeReceiving(_ id: Int) { transport.resumeReceiving(id) }
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        transport.openStream(request, id: id, observer: observer)
+
+    func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+        transport.makeStream(request, id: id, observer: observer)
     }
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int) { transport.send(bytes, endOfStream: endOfStream, on: id) }
+
     func shutDown() {}
 }

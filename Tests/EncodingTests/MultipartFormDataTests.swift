@@ -90,6 +90,15 @@ import Testing
         #expect(try text(form) == "--B\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\r\n--B--\r\n")
     }
 
+    @Test("a file whose length the system reports as 0 is read when it is appended")
+    func fileOfUnknownLength() throws {
+        let file = URL(fileURLWithPath: "/proc/self/cmdline")
+        let form = form { $0.append(file, withName: "a", fileName: "b", mimeType: "text/plain") }
+        let contents = try Data(readingFrom: file)
+        #expect(form.contentLength == contents.count && !contents.isEmpty)
+        #expect(try form.encode().range(of: contents) != nil)
+    }
+
     @Test("a file part has the file's name, and the type of its extension")
     func filePart() throws {
         let url = try file("bird.PNG", Data("png".utf8))

@@ -33,7 +33,7 @@ import Testing
 
     @Test("an invalid URL is rejected")
     func refusesBadURL() {
-        let error = #expect(throws: CurlewError.self) { try URLRequest(url: "https://example.org/a b", method: .get) }
+        let error = #expect(throws: CurlewError.self) { try URLRequest(url: "https://exam ple.org/", method: .get) }
         guard case .invalidURL = error else { return #expect(Bool(false), "not invalidURL but \(String(describing: error))") }
     }
 

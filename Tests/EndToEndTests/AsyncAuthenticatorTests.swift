@@ -22,15 +22,20 @@ import Testing
         let error: TestError?
         /// The token to replace and the caller's tenant, for each call.
         let calls = Log<String>()
+        /// Where tokens are asked for; `nil` for nowhere.
+        let tokenURL: String?
+        private let tokens = makeManager()
 
-        init(error: TestError? = nil) {
+        init(error: TestError? = nil, tokenURL: String? = nil) {
             self.error = error
+            self.tokenURL = tokenURL
         }
 
         func credential(replacing expired: Token?, for manager: SessionManager) async throws -> Token {
             calls.append("\(expired?.value ?? "first") for \(Tenant.current)")
             await gate.wait()
             if let error { throw error }
+            if let tokenURL { _ = try await tokens.request(tokenURL).validate().serializingString().value }
             return Token(value: "\(calls.count)")
         }
 
@@ -134,6 +139,30 @@ import Testing
         let request = Tenant.$current.withValue("blue") { manager.request(server.url("/")) }
         #expect(try await request.serializingString().value == "Bearer 1")
         #expect(authenticator.tenants.elements == ["blue"])
+    }
+
+    @Test("a deadline of one of those who wait ends its own wait only, at a refresh too", arguments: [nil, Token(value: "0")])
+    private func deadline(_ expired: Token?) async throws {
+        let server = try LoopbackServer { request, _ in
+            request.header("Authorization") == "Bearer 0" ? .status(401) : .ok(request.header("Authorization") ?? "none")
+        }
+        let authenticator = TokenCounter(tokenURL: server.url("/token"))
+        let manager = makeManager()
+        manager.interceptor = AuthenticationInterceptor(authenticator: authenticator, credential: expired)
+        let request = { (options: RequestOptions?) in manager.request(server.url("/"), options: options).validate().serializingString() }
+        let first = await withDeadline(.milliseconds(200)) { request(nil) }
+        // It has begun the refresh, and is gone before that asks for the token.
+        #expect(await eventually { authenticator.calls.count == 1 })
+        let second = request(RequestOptions(deadline: .milliseconds(50)))
+        let others = (0..<10).map { _ in request(nil) }
+        for late in [first, second] {
+            let error = await late.response.error as? CurlewError
+            guard case .transferFailed(let failure)? = error else { return #expect(Bool(false), "\(String(describing: error))") }
+            #expect(failure.kind == .deadline)
+        }
+        authenticator.gate.open()
+        for other in others { #expect(try await other.value == "Bearer 1") }
+        #expect(authenticator.calls.count == 1)
     }
 
     @Test("what the authenticator throws fails all requests that wait, and a cancelled one does not end the refresh")

@@ -52,6 +52,16 @@ import Testing
         }
     }
 
+    @Test("a credential that Foundation drops is an error, also without a refresh")
+    func credentialWithLineBreak() async throws {
+        let server = try Self.server()
+        let interceptor = AuthenticationInterceptor(
+            authenticator: TokenFetcher(server.url("/token")), credential: Token(value: "fresh\n", requiresRefresh: false))
+        let response = await makeManager().request(server.url("/"), interceptor: interceptor).serializingString().response
+        #expect(response.error as? AuthenticationError == .credentialNotApplied)
+        #expect(server.requestCount == 0)
+    }
+
     @Test("a hundred requests rejected at the same time trigger one refresh, and all succeed")
     func oneRefreshAfterRejections() async throws {
         let refused = Gate()

@@ -73,6 +73,33 @@ import Testing
         #expect(await get(server.url("/"), try manager(certificate(for: []))).error != nil)
     }
 
+    @Test("files that are replaced make another identity: neither connections nor cached responses of the first are used")
+    func replacedFiles() async throws {
+        let directory = try TemporaryDirectory()
+        let identities = try ["Ada", "Bob"].map { try clients.issue($0, usage: .client) }
+        let server = try LoopbackServer(tls: ServerTLS(authority.issue(), clientAuthority: clients)) { request, connection in
+            let response = ServerResponse.ok(connection.tls?.clientName ?? "none")
+            return response.header("Cache-Control", request.path == "/cached" ? "max-age=3600" : "no-store")
+        }
+        let (chain, key) = (directory.file("chain.pem"), directory.file("key.pem"))
+        let manager = makeManager {
+            $0.tls.certificateAuthorities = authority.certificate
+            $0.tls.clientCertificate = .pem(file: chain.path, keyFile: key.path)
+            $0.cache = .memory()
+        }
+        for (index, name) in [(0, "Ada"), (1, "Bob"), (0, "Ada")] {
+            // Other files, as a program writes them that renews certificates.
+            try Data(identities[index].chain.utf8).write(to: chain, options: .atomic)
+            try Data(identities[index].key.utf8).write(to: key, options: .atomic)
+            for _ in 0..<2 {
+                #expect(await get(server.url("/live"), manager).value == name)
+                #expect(await get(server.url("/cached"), manager).value == name)
+            }
+        }
+        // The first identity's response is still its own.
+        #expect(server.requests.count { $0.path == "/cached" } == 2)
+    }
+
     @Test(
         "what is no origin fails at once",
         arguments: [

@@ -57,6 +57,57 @@ import Testing
         }
     }
 
+    @Test("a host that is refused does not get it: by its name, its key, a policy, or a closure", arguments: [nil, "1.2"])
+    func refusedHosts(version: String?) async throws {
+        let pins = [try authority.certificate("other")]
+        let keys = pins.map(\.publicKey)
+        func check(
+            _ name: String, _ policy: ServerTrustPolicy? = nil, _ decision: ServerTrustDecision? = nil, isAccepted: Bool = false,
+            _ change: (inout TLSOptions) -> Void = { _ in }
+        ) async throws {
+            let server = try await TLSServer(authority, name) {
+                $0.clientAuthority = authority.path("other-root.pem")
+                $0.maximumVersion = version
+            }
+            var configuration = SessionConfiguration()
+            configuration.callbackQueue = callbackQueue
+            configuration.proxy = .none
+            configuration.tls.certificateAuthorityFile = authority.path("root.pem")
+            configuration.tls.clientCertificate = .pem(file: authority.path("client.pem"), keyFile: authority.path("client.key"))
+            change(&configuration.tls)
+            let policies = policy.map { ServerTrustPolicyManager(policies: ["localhost": $0]) }
+            let manager = SessionManager(configuration: configuration, serverTrustPolicyManager: policies)
+            if let decision { manager.delegate.onServerTrust { _ in decision } }
+            if name == "elsewhere" {
+                let stream = manager.stream(withSecureHostName: "localhost", port: server.port)
+                await #expect {
+                    try await stream.write(Data("x".utf8))
+                } throws: {
+                    $0.transferFailure?.kind == .serverCertificate
+                }
+                #expect(await server.nextConnection()?.hasCertificate == false)
+            }
+            let response = await manager.request(server.url).serializingString().response
+            #expect((response.value != nil) == isAccepted, "\(name) \(String(describing: response.error))")
+            guard !isAccepted || decision != nil else { return }
+            // The first connection of an accepted host ends as well, for the closure to decide.
+            #expect(await server.nextConnection()?.hasCertificate == false, "\(name) \(String(describing: policy))")
+            if !isAccepted { #expect(response.error?.transferFailure?.kind == .serverCertificate) }
+        }
+        try await check("elsewhere")
+        try await check("good") { $0.publicKeyHashes = [Data(count: 32)] }
+        let pinned = ServerTrustPolicy.pinPublicKeys(publicKeys: keys, validateCertificateChain: true, validateHost: true)
+        try await check("good", pinned)
+        try await check("good", .pinCertificates(certificates: pins, validateCertificateChain: false, validateHost: false))
+        try await check("good", .customEvaluation { _, _ in false })
+        try await check("good", nil, .reject)
+        try await check("self", nil, .performDefaultHandling)
+        try await check("self", nil, .accept, isAccepted: true)
+        let issuer = [try authority.certificate("root").publicKey]
+        let own = ServerTrustPolicy.pinPublicKeys(publicKeys: issuer, validateCertificateChain: true, validateHost: true)
+        try await check("good", own, isAccepted: true)
+    }
+
     @Test("a server that requires a certificate and gets none is reported") func missing() async throws {
         let error = try await response(nil).error
         #expect(error?.transferFailure?.kind == .clientCertificate, "\(String(describing: error))")

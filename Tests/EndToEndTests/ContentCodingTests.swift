@@ -19,6 +19,15 @@ import Testing
         #expect(server.requests.first?.header("Accept-Encoding")?.contains(coding) == true)
     }
 
+    @Test("no coding is offered for a part of a body, unless the program names one", arguments: [true, false])
+    func part(_ hasDefaultFields: Bool) async throws {
+        let manager = makeManager { if hasDefaultFields { $0.headers = SessionManager.defaultHTTPHeaders } }
+        for headers in [["Range": "bytes=0-1"], ["range": "bytes=0-1", "Accept-Encoding": "br"]] as [HTTPHeaders] {
+            _ = await manager.request(server.url("/json"), headers: headers).serializingData().response
+        }
+        #expect(server.requests.map { $0.header("Accept-Encoding") } == ["identity", "br"])
+    }
+
     @Test("a truncated body is an error") func truncatedBody() async throws {
         for count in [10, 1000, 1_000_000] {
             let response = await manager.request(server.url("/gzip-truncated?n=\(count)")).validate().serializingData().response

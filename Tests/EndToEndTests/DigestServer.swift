@@ -14,6 +14,7 @@ final class DigestServer: Sendable {
         var uses = 100
         var hashesUser = false
         var user = "user"
+        var realm = #"loop, "back""#
 
         var testDescription: String { "\(algorithm ?? "none") \(qop ?? "none")" }
     }
@@ -59,7 +60,7 @@ final class DigestServer: Sendable {
             state.nonces["nonce\(state.last)"] = 0
             return "nonce\(state.last)"
         }
-        var fields = ["realm=\"loop, \\\"back\\\"\"", "nonce=\"\(nonce)\"", "opaque=\"opaque\""]
+        var fields = ["realm=\"\(behavior.realm.replacing("\"", with: "\\\""))\"", "nonce=\"\(nonce)\"", "opaque=\"opaque\""]
         if let algorithm = behavior.algorithm { fields.append("algorithm=\(algorithm)") }
         if let qop = behavior.qop { fields.append("qop=\"\(qop)\"") }
         if isStale { fields.append("stale=true") }
@@ -73,16 +74,20 @@ final class DigestServer: Sendable {
         guard let header = request.header("Authorization") else { return .refused(isStale: false) }
         guard header.hasPrefix("Digest ") else { return .wrong("no digest") }
         let given = parameters(String(header.dropFirst(7)))
-        guard given["realm"] == #"loop, "back""#, given["opaque"] == "opaque" else { return .wrong("realm or opaque: \(header)") }
-        guard given["uri"] == request.target else { return .wrong("\(given["uri"] ?? "no URI") instead of \(request.target)") }
+        guard given["realm"] == behavior.realm, given["opaque"] == "opaque" else { return .wrong("realm or opaque: \(header)") }
+        // To a proxy the request has the absolute form, and the URI is that of the server (RFC 7616, section 3.4.6).
+        guard let uri = given["uri"], uri == request.target || request.target.hasPrefix("http://") && request.target.hasSuffix(uri) else {
+            return .wrong("\(given["uri"] ?? "no URI") instead of \(request.target)")
+        }
         guard given["algorithm"] == behavior.algorithm else { return .wrong("algorithm: \(header)") }
         guard (given["qop"] != nil) == (behavior.qop != nil) else { return .wrong("qop: \(header)") }
         let nonce = given["nonce"] ?? ""
         guard let uses = state.withLock({ $0.nonces[nonce] }) else { return .wrong("a nonce of its own") }
-        if behavior.qop != nil, given["nc"] != "0000000" + String(uses + 1, radix: 16) { return .wrong("nc: \(header)") }
+        let count = "0000000" + String(uses + 1, radix: 16)
+        if behavior.qop != nil, given["nc"] != String(count.suffix(8)) { return .wrong("nc: \(header)") }
         state.withLock { $0.nonces[nonce] = uses + 1 }
         guard uses < behavior.uses else { return .refused(isStale: true) }
-        let user = behavior.hashesUser ? hash("\(behavior.user):loop, \"back\"", behavior) : behavior.user
+        let user = behavior.hashesUser ? hash("\(behavior.user):\(behavior.realm)", behavior) : behavior.user
         guard given["username"] == user, given["response"] == response(to: given, request, behavior) else {
             return .refused(isStale: false)
         }
@@ -92,10 +97,10 @@ final class DigestServer: Sendable {
     private static func response(to given: [String: String], _ request: ServerRequest, _ behavior: Behavior) -> String {
         let nonce = given["nonce"] ?? ""
         let clientNonce = given["cnonce"] ?? ""
-        var secret = hash("\(behavior.user):loop, \"back\":password", behavior)
+        var secret = hash("\(behavior.user):\(behavior.realm):password", behavior)
         if behavior.algorithm?.hasSuffix("sess") == true { secret = hash("\(secret):\(nonce):\(clientNonce)", behavior) }
         let middle = behavior.qop == nil ? "" : "\(given["nc"] ?? ""):\(clientNonce):auth:"
-        return hash("\(secret):\(nonce):\(middle)\(hash("\(request.method):\(request.target)", behavior))", behavior)
+        return hash("\(secret):\(nonce):\(middle)\(hash("\(request.method):\(given["uri"] ?? "")", behavior))", behavior)
     }
 
     /// Parses names and values of a parameter list, in which a quoted comma is not a separator.

@@ -22,7 +22,7 @@ import Testing
         func requestDidFinish(_ request: Request) { ids.append(request.id) }
     }
 
-    private static let long = String(repeating: "ä", count: 2000)
+    private static let long = String(repeating: "ä", count: 40_000)
     private let server: LoopbackServer
     private let directory: TemporaryDirectory
     private let manager = makeManager()
@@ -63,7 +63,7 @@ import Testing
             failed
                 == FailedRequest(
                     id: request.id, method: .get, url: server.url("/text?access_token=s3cret"), attempt: 2, statusCode: 404,
-                    body: "no such user"))
+                    body: "no such user", bodyData: Data("no such user".utf8)))
         #expect(error.statusCode == 404)
         #expect(error.responseBody == "no such user")
         #expect("\(error)" == "GET \(server.url("/text?access_token=<hidden>")) (attempt 2): status 404 is not acceptable")
@@ -75,11 +75,12 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    func `the body is that of data and files, text only, and cut after a KiB`(_ kind: Kind) async throws {
+    func `the body is that of data and files, as bytes and text, and cut after 64 KiB`(_ kind: Kind) async throws {
         let manager = makeManager { $0.temporaryDirectory = directory.url }
-        for (path, body) in [
-            ("/text", "no such user"), ("/binary", nil), ("/long", "x" + Self.long.prefix(511)), ("/empty", nil),
-        ] {
+        for (path, body, count) in [
+            ("/text", "no such user", 12), ("/binary", nil, 7), ("/long", "x" + String(Self.long.prefix(32_767)), 65_536),
+            ("/empty", nil, 0),
+        ] as [(String, String?, Int)] {
             let url = server.url(path)
             let error: (any Error)?
             switch kind {
@@ -98,19 +99,39 @@ import Testing
             }
             let failed = try #require(error?.asCurlewError?.request)
             #expect(failed.body == body, "\(path)")
+            #expect(failed.bodyData?.count == count && failed.isBodyCut == (path == "/long"), "\(path)")
             #expect(failed.attempt == 1)
             #expect(failed.statusCode == 404)
         }
         if kind == .known { #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == []) }
     }
 
-    @Test func `a streamed body that is refused at its head has none`() async throws {
-        let (_, failed) = try await failure {
-            for try await _ in manager.streamRequest(server.url("/text")).validate().bodyStream() {}
+    @Test(arguments: ["/text", "/binary", "/long", "/empty"])
+    func `the beginning of a streamed body that is refused at its head is kept, and no piece of it read`(_ path: String) async throws {
+        let (_, streamed) = try await failure {
+            for try await _ in manager.streamRequest(server.url(path)).validate().bodyStream() { Issue.record("a piece") }
         }
-        #expect(failed.statusCode == 404)
-        #expect(failed.body == nil)
-        #expect(failed.method == .get)
+        let (_, buffered) = try await failure { try await manager.request(server.url(path)).validate().serializingData().value }
+        #expect(streamed.bodyData != nil && streamed.bodyData == buffered.bodyData)
+        #expect(streamed.body == buffered.body && streamed.isBodyCut == buffered.isBodyCut)
+        #expect(streamed.statusCode == 404 && streamed.method == .get)
+    }
+
+    @Test(arguments: [true, false])
+    func `a refused streamed body that does not end, or is cut off, is what was received`(_ isEndless: Bool) async throws {
+        let server = try LoopbackServer { _, connection in
+            try connection.send(raw: "HTTP/1.1 503 Busy\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nnever")
+            if isEndless { connection.waitUntilClosed() } else { connection.close() }
+            return nil
+        }
+        defer { server.stop() }
+        let start = ContinuousClock.now
+        let (error, failed) = try await failure {
+            for try await _ in manager.streamRequest(server.url("/")).validate().bodyStream() { Issue.record("a piece") }
+        }
+        #expect(ContinuousClock.now - start < .seconds(20))
+        #expect(error.statusCode == 503 && failed.body == "never" && failed.isBodyCut)
+        #expect(await server.waitForConnectionsToClose())
     }
 
     @Test func `a body that can't be decoded is not shown`() async throws {
@@ -161,8 +182,8 @@ import Testing
     }
 
     @Test func `a request that could not be made is named by its parts`() async throws {
-        let (url, failed) = try await failure { try await manager.request("http://127.0.0.1/a b", method: .post).serializingData().value }
-        #expect("\(url)" == "POST http://127.0.0.1/a b: URL is not valid")
+        let (url, failed) = try await failure { try await manager.request("http://127.0.0.1/%b", method: .post).serializingData().value }
+        #expect("\(url)" == "POST http://127.0.0.1/%b: URL is not valid")
         #expect(failed.id > 0)
         #expect(failed.attempt == 0)
         let parameters = try await failure {

@@ -252,6 +252,19 @@ import Testing
         #expect(await download(server.url("/file")).request.isFileUnchanged)
     }
 
+    @Test("a signed URL, whose query changes, is known by its entity tag", arguments: [true, false])
+    func signed(_ hasTag: Bool) async throws {
+        let signature = Lock("1")
+        let server = try LoopbackServer { request, _ in
+            if request.path == "/file" { return .redirect(to: "/stored?signature=\(signature.withLock { $0 })", status: 302) }
+            if request.header("If-None-Match") != nil, !hasTag { return .status(304) }
+            return .generated(length: Self.length, for: request)
+        }
+        let (request, response) = try await downloadTwice(server.url("/file")) { signature.withLock { $0 = "2" } }
+        #expect(response.error == nil && request.isFileUnchanged == hasTag)
+        try expectFile()
+    }
+
     @Test("without the option no attribute is set, and none is used") func withoutOption() async throws {
         let server = try makeServer([ServerField("ETag", "\"v1\"")], condition: ("If-None-Match", "\"v1\""))
         #expect(await download(server.url("/file"), []).response.error == nil)

@@ -34,6 +34,24 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
+    @Test("a request that is lost with a reused connection is sent again, and counted", arguments: [HTTPMethod.get, .post])
+    func sentAgain(_ method: HTTPMethod) async throws {
+        let server = try LoopbackServer { request, connection in
+            // The second request on the first connection.
+            guard connection.number == 1, request.path == "/lost" else { return .ok("x") }
+            connection.close()
+            return nil
+        }
+        let first = await manager.request(server.url("/")).serializingData().response
+        #expect(first.metrics.last?.timesSent == 1)
+        let second = await manager.request(server.url("/lost"), method: method).serializingData().response
+        #expect(second.metrics.last?.timesSent == (method == .get ? 2 : 1))
+        #expect(second.error == nil || method == .post)
+        #expect(server.requestCount == (method == .get ? 3 : 2))
+        server.stop()
+        #expect(await manager.request(server.url("/")).serializingData().response.metrics.last?.timesSent == 0)
+    }
+
     @Test("bytes are counted in both directions") func bytes() async throws {
         let metrics = try #require(
             await manager.upload(Data(count: 12_345), to: server.url("/body")).serializingData().response.metrics.last)

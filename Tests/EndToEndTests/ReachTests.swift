@@ -2,6 +2,7 @@
 import Curlew
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewWebSocket
 import Testing
 
 /// Unix domain sockets and names in sessions: redirects, retries, caches, options of requests.
@@ -135,6 +136,24 @@ import Testing
         let policy = RetryPolicy(retryLimit: 5, exponentialBackoffScale: 0.001)
         let response = await manager.request("http://docker/", interceptor: policy).serializingString().response
         #expect(response.value == "third")
+    }
+
+    @Test func `a raw connection and a WebSocket use the socket of their options, and name it if no server listens`() async throws {
+        let manager = makeManager()
+        defer { manager.session.invalidateAndCancel() }
+        let path = directory.file("missing.sock").path
+        let options = RequestOptions(unixSocketPath: path)
+        let raw = await #expect(throws: CurlewError.self) {
+            try await manager.stream(withHostName: "docker", port: 80, options: options).end()
+        }
+        let webSocket = await #expect(throws: CurlewError.self) { try await manager.webSocket("ws://docker/", options: options).open() }
+        for error in [raw, webSocket] {
+            guard case .transferFailed(let failure)? = error else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+            #expect(failure.kind == .connect && failure.message == "connect \(path): no such file or directory")
+        }
     }
 
     @Test func `a deadline counts while a resolver runs`() async {

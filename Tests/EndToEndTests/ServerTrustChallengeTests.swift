@@ -2,6 +2,7 @@
 import Curlew
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewWebSocket
 import Testing
 
 /// `sessionDidReceiveChallenge` for server trust.
@@ -64,6 +65,25 @@ import Testing
         #expect(trust.host == "localhost" && trust.port == server.port)
         #expect(trust.sentCertificates == [try authority.certificate("self")])
         #expect(await server.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0))
+    }
+
+    @Test("closures get the known root that the server does not send") func knownRoot() async throws {
+        let server = try await TLSServer(authority, "good")
+        let asked = Log<[Certificate]>()
+        let challenged = manager { challenge in
+            asked.append(challenge.serverTrust?.certificates ?? [])
+            return Self.accept(challenge)
+        }
+        let configuration = challenged.session.configuration
+        let evaluate = ServerTrustPolicy.customEvaluation { trust, _ in
+            asked.append(trust.certificates)
+            return true
+        }
+        let evaluated = SessionManager(
+            configuration: configuration, serverTrustPolicyManager: ServerTrustPolicyManager(policies: ["localhost": evaluate]))
+        for manager in [challenged, evaluated] { #expect(await get(server.url, manager).value != nil) }
+        let path = try ["good", "intermediate", "root"].map { try authority.certificate($0) }
+        #expect(asked.elements == [path, path])
     }
 
     @Test("a server rejected by the closure receives no bytes", arguments: [true, false]) func rejects(cancels: Bool) async throws {
@@ -189,6 +209,98 @@ import Testing
         // The answer to the dropped question comes to nothing.
         late.elements.first?(false)
         #expect((await get(server.url, manager).value != nil) == !isReplaced)
+    }
+
+    @Test("a decision that never comes takes at most the connect timeout, for requests that wait together and for streams")
+    func neverDecidedInTime() async throws {
+        let server = try await TLSServer(authority, "self")
+        let asked = Log<Int>()
+        func silent(_ timeout: Duration?) -> SessionManager {
+            let manager = undecided { $0.connectTimeout = timeout }
+            manager.delegate.sessionDidReceiveChallenge = { _, challenge, _ in asked.append(challenge.protectionSpace.port) }
+            return manager
+        }
+        let manager = silent(.seconds(2))
+        async let responses: [DataResponse<String>] = withTaskGroup(of: DataResponse<String>.self) { group in
+            for _ in 0..<3 { group.addTask { await get(server.url, manager) } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        // Alone, so that it asks for itself.
+        let streaming = silent(.seconds(2))
+        let stream = streaming.stream(withSecureHostName: "localhost", port: server.port)
+        await #expect {
+            try await stream.write(Data("x".utf8))
+        } throws: {
+            $0.transferFailure?.kind == .connectTimeout && $0.transferFailure?.message.contains("decision") == true
+        }
+        for response in await responses {
+            let failure = response.error?.transferFailure
+            #expect(failure?.kind == .connectTimeout && failure?.message.contains("decision") == true, "\(String(describing: failure))")
+        }
+        // Without a limit, it ends with the session.
+        let count = asked.count
+        let unlimited = silent(nil)
+        async let last = get(server.url, unlimited)
+        await asked.wait(for: count + 1)
+        unlimited.session.invalidateAndCancel()
+        #expect(await last.error != nil)
+    }
+
+    @Test("a host that sends other certificates each time does not keep a request for ever") func endlessCertificates() async throws {
+        let directory = try TemporaryDirectory()
+        let issuer = try CertificateAuthority()
+        let files = try (0..<12).map { index in
+            let identity = try issuer.issue()
+            return try directory.write(Data((identity.chain + identity.key).utf8), to: "\(index).pem").path
+        }
+        let server = try await TLSServer(authority, "good") { $0.chains = files }
+        let asked = Log<Int>()
+        let manager = manager { challenge in
+            asked.append(challenge.protectionSpace.port)
+            return Self.accept(challenge)
+        }
+        let failure = await get(server.url, manager).error?.transferFailure
+        #expect(failure?.kind == .serverCertificate && failure?.message.contains("other certificates") == true)
+        #expect(asked.count == 10)
+    }
+
+    @Test("the default handling enforces pins for all kinds, and no decision goes past hashes of keys", arguments: [0, 1, 2, 3, 4])
+    func pinsOfAllKinds(_ number: Int) async throws {
+        let server = try await TLSServer(authority, "good")
+        let pins = [try authority.certificate("other")]
+        let keys = pins.map(\.publicKey)
+        let isValidated = number < 2
+        let policy: ServerTrustPolicy? =
+            switch number {
+            case 0, 2: .pinCertificates(certificates: pins, validateCertificateChain: isValidated, validateHost: true)
+            case 1, 3: .pinPublicKeys(publicKeys: keys, validateCertificateChain: isValidated, validateHost: true)
+            default: nil
+            }
+        let manager =
+            policy == nil
+            ? self.manager(nil, { $0.tls.publicKeyHashes = [Data(count: 32)] }, answer: { Self.accept($0) }) : undecided(policy) { _ in }
+        var kinds: [TransferFailure.Kind?] = []
+        kinds.append(await get(server.url, manager).error?.transferFailure?.kind)
+        let upload = await manager.upload(Data("x".utf8), to: server.url).serializingString().response
+        kinds.append(upload.error?.transferFailure?.kind)
+        let directory = try TemporaryDirectory()
+        let download = await manager.download(server.url, to: directory.file("file")).serializingURL().response
+        kinds.append(download.error?.transferFailure?.kind)
+        let socket = manager.webSocket("wss://localhost:\(server.port)/")
+        let stream = manager.stream(withSecureHostName: "localhost", port: server.port)
+        do {
+            try await socket.open()
+            kinds.append(nil)
+        } catch {
+            kinds.append(error.transferFailure?.kind)
+        }
+        do {
+            try await stream.write(Data("x".utf8))
+            kinds.append(nil)
+        } catch {
+            kinds.append(error.transferFailure?.kind)
+        }
+        #expect(kinds.allSatisfy { $0 == .serverCertificate }, "\(kinds)")
     }
 
     @Test("raw streams and redirect targets are evaluated as well") func otherWays() async throws {

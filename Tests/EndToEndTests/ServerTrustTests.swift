@@ -141,7 +141,7 @@ import Testing
         #expect(asked.count == 1)
         #expect(trust.host == "localhost")
         #expect(trust.port == server.port)
-        #expect(trust.certificates.map(\.subject) == ["CN=good", "CN=intermediate"])
+        #expect(trust.certificates.map(\.subject) == ["CN=good", "CN=intermediate", "CN=root"])
         #expect(trust.certificates.first == (try authority.certificate("good")))
         #expect(trust.description.contains("subject CN=good, issuer CN=intermediate"))
         #expect(await server.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0))
@@ -279,6 +279,14 @@ import Testing
         }
     }
 
+    @Test("each closure that an overridden manager returns is asked, on an idle connection too") func changedClosures() async throws {
+        let server = try await TLSServer(authority, "good")
+        let manager = manager(Changing([.customEvaluation { _, _ in true }, .customEvaluation { _, _ in false }]))
+        let first = await get(server.url, manager)
+        #expect(first.value != nil, "\(String(describing: first.error))")
+        #expect(await get(server.url, manager).error?.transferFailure?.kind == .serverCertificate)
+    }
+
     @Test("connections whose chain is evaluated resume no TLS session, which has no chain") func sessionResumption() async throws {
         let server = try await TLSServer(authority, "good") { $0.closes = true }
         let pinned = try pins("good", keys: true)
@@ -320,7 +328,7 @@ import Testing
             await get(server.url, manager(policy) { $0.proxy = .url("http://127.0.0.1:\(proxy.port)") })
         }
         #expect(await response(try pins("good", keys: true)).value == "1 new")
-        #expect(await response(.customEvaluation { trust, _ in trust.certificates.count == 2 }).value == "3 new")
+        #expect(await response(.customEvaluation { trust, _ in trust.certificates.count == 3 }).value == "3 new")
         let refused = await response(try pins("second", keys: true))
         #expect(refused.error?.transferFailure?.kind == .serverCertificate)
         #expect(refused.error?.transferFailure?.requestWasSent == false)
@@ -407,7 +415,7 @@ import Testing
         }
         for policy in [
             try pins("good", keys: true), try pins("root", keys: false), .performDefaultEvaluation(validateHost: true), .disableEvaluation,
-            .customEvaluation { trust, _ in trust.certificates.count == 2 },
+            .customEvaluation { trust, _ in trust.certificates.count == 3 },
         ] {
             #expect(try await answer(policy).hasPrefix("HTTP/1.1 200"))
         }

@@ -46,8 +46,9 @@ import Testing
         #expect(await manager.request(server.url + "/unframed/cut").serializingString().response.value == "body")
     }
 
-    @Test("a certificate with only a common name does not match the host") func commonName() async throws {
-        let server = try await TLSServer(authority, "localhost")
+    @Test("a certificate with only a common name does not match the host", arguments: ["localhost", "mailed"])
+    func commonName(_ certificate: String) async throws {
+        let server = try await TLSServer(authority, certificate)
         let strict = manager()
         let response = await strict.request(server.url).serializingString().response
         #expect(response.error?.transferFailure?.kind == .serverCertificate)
@@ -55,6 +56,24 @@ import Testing
         // Accepted if host names or chains are not verified.
         let lenient = manager { $0.verifiesHostName = false }
         #expect(await lenient.request(server.url).serializingString().response.value != nil)
+    }
+
+    @Test("nor over HTTP/2, by a later request or beside the refused one", .needsNginx) func commonNameOverHTTP2() async throws {
+        let nginx = try Servers.nginx()
+        let manager = makeManager {
+            $0.tls.certificateAuthorityFile = nginx.authorities
+            $0.resolve = ["nameless.test": ["127.0.0.1"]]
+            $0.multiplexes = true
+        }
+        let url = nginx.tls.replacingOccurrences(of: "localhost", with: "nameless.test")
+        for _ in 0..<3 {
+            let responses = await withTaskGroup(of: DataResponse<String>.self) { group in
+                for _ in 0..<4 { group.addTask { await manager.request(url).serializingString().response } }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(responses.allSatisfy { $0.response == nil && $0.error != nil }, "\(responses)")
+            #expect(responses.contains { $0.error?.transferFailure?.kind == .serverCertificate })
+        }
     }
 
     @Test("nothing is sent to a host whose certificate has only a common name, over WebSockets and raw streams either")
@@ -75,6 +94,30 @@ import Testing
             $0.transferFailure?.kind == .serverCertificate
         }
         #expect(await server.nextConnection()?.bytes == 0)
+    }
+
+    @Test("a proxy is verified by the session's authorities and revocation lists, not by a host's pins")
+    func proxyAuthorities() async throws {
+        let (host, tunnel) = (try await TLSServer(authority, "self"), try await TLSServer.proxy())
+        func options(_ proxy: TLSServer) -> RequestOptions { RequestOptions(proxy: .url("https://localhost:\(proxy.port)")) }
+        var configuration = SessionConfiguration()
+        configuration.callbackQueue = callbackQueue
+        configuration.tls.certificateAuthorityFile = authority.path("root.pem")
+        let pins = [try authority.certificate("self")]
+        let policy = ServerTrustPolicy.pinCertificates(certificates: pins, validateCertificateChain: true, validateHost: true)
+        let pinned = SessionManager(
+            configuration: configuration, serverTrustPolicyManager: ServerTrustPolicyManager(policies: ["localhost": policy]))
+        for (name, isAccepted) in [("good", true), ("self-elsewhere", false), ("self", false)] {
+            let proxy = try await TLSServer(authority, name) { $0.relayPort = tunnel.port }
+            let response = await pinned.request(host.url, options: options(proxy)).serializingString().response
+            #expect((response.value != nil) == isAccepted, "\(name) \(String(describing: response.error))")
+        }
+        let lists = manager { $0.revocationListFile = authority.path("all.crl") }
+        for (name, isAccepted) in [("good", true), ("revoked", false)] {
+            let proxy = try await TLSServer(authority, name) { $0.closes = true }
+            let response = await lists.request("http://localhost:1/", options: options(proxy)).serializingString().response
+            #expect((response.value != nil) == isAccepted, "\(name) \(String(describing: response.error))")
+        }
     }
 
     @Test("nor to a proxy whose certificate has only a common name") func commonNameOfProxy() async throws {

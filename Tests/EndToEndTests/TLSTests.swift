@@ -18,6 +18,35 @@ import Testing
         #expect(response.value?.count == 1024)
     }
 
+    @Test("the environment names authorities, unless they are not wanted, or the program names others")
+    func environmentAuthorities() async throws {
+        let directory = try TemporaryDirectory()
+        let authorities = try (first: CertificateAuthority(name: "First"), second: CertificateAuthority(name: "Second"))
+        let server = try LoopbackServer(tls: ServerTLS(try authorities.first.issue())) { _, _ in .ok("ok") }
+        let first = try directory.write(authorities.first.certificate, to: "first.pem").path
+        let second = try directory.write(authorities.second.certificate, to: "second.pem").path
+        let (_, hash) = try await ChildProcess("openssl", "x509", "-hash", "-noout", "-in", first).finish()
+        let hashed = directory.file("hashed")
+        try FileManager.default.createDirectory(at: hashed, withIntermediateDirectories: false)
+        try authorities.first.certificate.write(to: hashed.appendingPathComponent("\(hash.first ?? "").0"))
+        let cases: [(environment: [String: String], isTrusted: Bool)] = [
+            (["SSL_CERT_FILE": first], true), (["SSL_CERT_FILE": second], false),
+            (["SSL_CERT_FILE": first, "CURL_CA_BUNDLE": second], false),
+            (["CURL_CA_BUNDLE": first, "SSL_CERT_FILE": "/none"], true), (["SSL_CERT_DIR": hashed.path], true),
+            (["SSL_CERT_DIR": hashed.path, "SSL_CERT_FILE": second], true), (["SSL_CERT_FILE": "/none"], false),
+            (["SSL_CERT_FILE": first, "CURLEW_PROBE_ENVIRONMENT": "0"], false),
+            (["SSL_CERT_FILE": first, "CURLEW_TEST_CA": second], false), (["SSL_CERT_FILE": ""], false),
+        ]
+        for (index, (environment, isTrusted)) in cases.enumerated() {
+            let file = directory.file("\(index)").path
+            let none = ["CURLEW_TEST_CA": "", "CURL_CA_BUNDLE": "", "SSL_CERT_DIR": "", "SSL_CERT_FILE": ""]
+            let variables = none.merging(environment) { $1 }
+            let report = try await Probe.run("download", server.url("/"), file, environment: variables)
+            #expect((report.status == 0) == isTrusted, "\(environment)")
+        }
+        #expect(server.requestCount == cases.count { $0.isTrusted })
+    }
+
     @Test("an authority from memory") func authorityData() async throws {
         let authorities = try Data(contentsOf: URL(fileURLWithPath: nginx.authorities))
         let manager = makeManager { $0.tls.certificateAuthorities = authorities }

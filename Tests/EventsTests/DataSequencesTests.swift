@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
+import CurlewTestSupport
 import Testing
 
 @testable import CurlewEvents
@@ -25,6 +26,30 @@ import Testing
         var lines: [String] = []
         for try await line in pieces("a\nb\r\n\n\rc\rd\ne", by: size).dataLines() { lines.append(String(decoding: line, as: UTF8.self)) }
         #expect(lines == ["a", "b", "", "\rc\rd", "e"])
+    }
+
+    @Test("a long piece is read in portions, between which other tasks get a turn") func turns() async throws {
+        let blank = String(repeating: "\n", count: 300_000)
+        try await withTaskExecutorPreference(SerialTaskExecutor()) {
+            var events = pieces(blank + "data: a\n\n" + blank, by: .max).serverSentEvents().makeAsyncIterator()
+            let isOver = Lock(false)
+            async let other: Void = isOver.withLock { $0 = true }
+            let first = try await events.next()
+            #expect(first?.data == "a")
+            #expect(isOver.withLock { $0 })
+            await other
+            let second = try await events.next()
+            #expect(second == nil)
+        }
+    }
+
+    @Test("between two portions a cancellation is noticed") func cancelled() async {
+        let reading = Task {
+            while !Task.isCancelled { await Task.yield() }
+            for try await _ in pieces(String(repeating: "\n", count: 300_000) + "data: a\n\n", by: .max).serverSentEvents() {}
+        }
+        reading.cancel()
+        await #expect(throws: CancellationError.self) { try await reading.value }
     }
 
     @Test("a line is a copy whose first index is 0", arguments: [1, 100])

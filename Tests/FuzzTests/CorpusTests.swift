@@ -3,7 +3,7 @@ import CurlewHTTP
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct CorpusTests {
+@Suite(.timeLimit(.minutes(3))) struct CorpusTests {
     static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Corpus")
 
     @Test("the corpus of each fuzz target passes", arguments: FuzzTarget.all.map(\.name))

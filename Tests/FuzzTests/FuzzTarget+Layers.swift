@@ -76,6 +76,7 @@ extension FuzzTarget {
                     case .message(.binary(let data)): try require(data.count <= limits.message, "\(data.count) bytes")
                     case .message(.text(let text)): try require(text.utf8.count <= limits.message, "\(text.utf8.count) bytes of text")
                     case .ping(let data), .pong(let data): try require(data.count <= 125, "a control frame of \(data.count)")
+                    case .fragment: break
                     case .close: return events
                     }
                 }

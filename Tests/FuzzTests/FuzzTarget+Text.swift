@@ -22,7 +22,8 @@ extension FuzzTarget {
             let bytes = Array(name.utf8)
             try require(!bytes.isEmpty && bytes.count <= 200 && bytes != [0x2E, 0x2E], "no name: \(name.debugDescription)")
             try require(!bytes.contains { "/\\".utf8.contains($0) || $0 < 0x20 }, "a path: \(name.debugDescription)")
-            try require(bytes.first != UInt8(ascii: "."), "a hidden file: \(name.debugDescription)")
+            let isPlain = bytes.first.map { ".-~".utf8.contains($0) } == false
+            try require(isPlain, "a hidden file, an option or a home: \(name.debugDescription)")
             let path = URL(fileURLWithPath: "/dir", isDirectory: true).appendingPathComponent(name, isDirectory: false).path
             try require(Array(path.utf8) == Array("/dir/".utf8) + bytes, "in another directory: \(path.debugDescription)")
         }
@@ -84,9 +85,9 @@ extension FuzzTarget {
                 rest = rest[quoted.endIndex...]
                 try require(rest.popFirst() == byte, "an open quote")
                 word = (word ?? []) + quoted
-                // An escaped quote between two quoted texts.
-                if rest.starts(with: "\\''".utf8) {
-                    word?.append(byte)
+                // An escaped quote or backslash between two quoted texts.
+                if rest.starts(with: "\\''".utf8) || rest.starts(with: "\\\\'".utf8) {
+                    word?.append(rest[rest.startIndex + 1])
                     rest = rest.dropFirst(2)
                 }
             case UInt8(ascii: "\""): word = (word ?? []) + (try doubleQuoted(&rest))

@@ -137,6 +137,14 @@ import Testing
             (.redirectFailed(reason: .tooMany(limit: 3)), "More than 3 redirects."),
             (.responseValidationFailed(reason: .unacceptableStatusCode(code: 404)), "Status 404 is not acceptable."),
             (.responseSerializationFailed(reason: .decodingFailed(error: Cause())), "The response could not be decoded: the cause"),
+            (
+                .responseSerializationFailed(reason: .stringSerializationFailed(encoding: .init(rawValue: 0x8000_0632))),
+                "The response is not text in the encoding GB18030."
+            ),
+            (
+                .responseSerializationFailed(reason: .unknownCharset("x\u{1B}")),
+                "The response is not decoded as text: its charset is unknown: x\\u{1B}"
+            ),
             (.cancelled, "The request was cancelled."),
             (.resumeDataInvalid(reason: .notResumeData), "The data is not resume data."),
             (.resumeDataInvalid(reason: .unsupportedVersion(7)), "The resume data has an unknown version: 7."),

@@ -10,7 +10,7 @@ import Testing
 
     private static let request = FailedRequest(
         id: 7, method: .put, url: "https://user:s3cret@example.org/users/7?access_token=s3cret&page=2", attempt: 2, statusCode: 503,
-        body: "s3cret\u{1B}")
+        body: "s3cret\u{1B}", bodyData: Data("s3cret\u{1B}".utf8))
     private static let name = "PUT https://example.org/users/7?access_token=<hidden>&page=2 (attempt 2, status 503)"
 
     private static func url() -> URL { URL(string: "http://user:s3cret@example.org/") ?? URL(filePath: "/") }

@@ -14,6 +14,16 @@ import Testing
         #expect(repeated[1] == HTTPHeader(name: "X-A", value: "1"))
     }
 
+    @Test("fields are compared by their bytes")
+    func bytes() {
+        #expect(HTTPHeader(name: "A", value: "caf\u{E9}") != HTTPHeader(name: "A", value: "cafe\u{301}"))
+        #expect(HTTPHeader(name: "A", value: "1") != HTTPHeader(name: "a", value: "1"))
+        for value in ["", "short", String(repeating: "a long value ", count: 9), "\u{E9}\u{301}"] {
+            let copy = String(decoding: Array(value.utf8), as: UTF8.self)
+            #expect(HTTPHeader(name: "A", value: value) == HTTPHeader(name: "A", value: copy))
+        }
+    }
+
     @Test("all initializers create equal lists")
     func initializers() {
         let fields = [HTTPHeader(name: "A", value: "1"), HTTPHeader(name: "B", value: "2")]

@@ -33,6 +33,9 @@ import Testing
                 == "/?client_secret=1&access_token=<hidden>")
         let token = "ghp_" + String(repeating: "a1", count: 18)
         #expect(redaction.value(of: HTTPHeader(name: "X-Other", value: "token \(token)")) == "token <hidden>")
+        for scheme in ["Bearer ", "bearer\t", "BEARER  ", "Basic ", "BASIC\t"] {
+            #expect(redaction.value(of: HTTPHeader(name: "X-Other", value: "a \(scheme)c2VjcmV0c2VjcmV0")) == "a <hidden>")
+        }
     }
 
     @Test(
@@ -40,7 +43,7 @@ import Testing
         arguments: [
             "X-Secret", "X-Auth", "X-Token", "X-Password", "DD-API-KEY", "DD-APPLICATION-KEY", "X-RapidAPI-Key", "CF-Access-Client-Secret",
             "CF-Access-Client-Id", "X-Amz-Security-Token", "DPoP", "Api-Key", "X-Auth-Token", "X-Forwarded-Authorization", "Private-Token",
-            "X-Amz-Server-Side-Encryption-Customer-Key", "X-Hub-Signature-256",
+            "X-Amz-Server-Side-Encryption-Customer-Key", "X-Hub-Signature-256", "X-JWT", "X-Session", "Impersonate-User", "X-Password-2",
         ])
     func usualHeaders(_ name: String) {
         #expect(Redaction().line(HTTPHeader(name: name, value: "s3cret")) == "\(name): <hidden>")
@@ -50,7 +53,8 @@ import Testing
         "secret items without a mark",
         arguments: [
             "key", "auth", "pass", "secret_token", "api+key", "api%20key", "api.key", "API_KEY", "code", "code_verifier", "client_secret",
-            "X-Amz-Security-Token", "X-Amz-Signature", "user[pass]", "pin",
+            "X-Amz-Security-Token", "X-Amz-Signature", "user[pass]", "pin", "password1", "token2", "jsessionid", "id_token_hint",
+            "SAMLResponse", "oauth_verifier", "ticket", "hmac", "password_confirmation",
         ])
     func usualItems(_ name: String) {
         #expect(Redaction().url("https://h/?a=1&\(name)=s3cret&b=2") == "https://h/?a=1&\(name)=<hidden>&b=2")
@@ -81,6 +85,8 @@ import Testing
             (#"{"url":"https:\/\/u:s3cret@h\/","b":1}"#, #"{"url":"<hidden>","b":1}"#),
             (#"{"body":"{\"token\":\"s3cret\"}","b":1}"#, #"{"body":"<hidden>","b":1}"#), (#"["token","s"]"#, #"["token","s"]"#),
             (#"{"a\"#, #"{"a\"#), ("{", "{"), ("", ""), ("a=1&key=s3cret", "a=1&key=<hidden>"), ("plain: text", "plain: text"),
+            ("id: 5\" wide\ndata: {\"token\":\"s3cret\"}\n\n", "id: 5\" wide\ndata: {\"token\":\"<hidden>\"}\n\n"),
+            (")]}',\n{\"token\":{\n\"a\":\"s3cret\"\n}}", ")]}',\n{\"token\":\"<hidden>\"}"),
             (#"{"own":"s3cret"}"#, #"{"own":"<hidden>"}"#), ("\u{FEFF}" + #"{"own":"s3cret"}"#, "\u{FEFF}" + #"{"own":"<hidden>"}"#),
         ])
     func bodies(_ body: String, _ shown: String) {
@@ -109,6 +115,8 @@ import Testing
     @Test(
         "URLs",
         arguments: [
+            ("https://u:p/s@h/path", "https://h/path"), ("https://u:x?p#s@h", "https://h"), ("https://h:1/a@b", "https://h:1/a@b"),
+            ("https://[::1]/a@b", "https://[::1]/a@b"), ("\"https://h:x\", \"a/b@c\"", "\"https://h:x\", \"a/b@c\""),
             ("https://u:p@h/path", "https://h/path"), ("//u:p@h?key=1", "//h?key=<hidden>"), ("/?a=1&key=2&b=3", "/?a=1&key=<hidden>&b=3"),
             ("/?KEY=1&%6Bey=2&k%65y=3", "/?KEY=<hidden>&%6Bey=<hidden>&k%65y=<hidden>"),
             ("/?key[]=1&key[a]=2", "/?key[]=<hidden>&key[a]=<hidden>"),
@@ -133,6 +141,10 @@ import Testing
         let shown = redaction.object(object) as? [String: Any]
         #expect(shown?["key"] as? String == "<hidden>" && shown?["a"] as? String == "b")
         #expect("\(shown?["list"] ?? "")" == #"[["access_token": "<hidden>"], "y"]"#)
+        struct Login { let password = "s3cret" }
+        for value in [Login(), [Login()], ["a": Login()], #"{"password": "s3cret"}"#, "user=u&password=s3cret"] as [Any] {
+            #expect(!"\(redaction.object(value))".contains("s3cret"))
+        }
     }
 
     @Test("control characters are escaped, other text is unchanged")

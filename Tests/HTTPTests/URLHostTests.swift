@@ -23,11 +23,17 @@ import Testing
             "a?b",
             "a\\b", "a<b", "a>b", "a^b", "a|b", "a%", "a%25", "%FF", "a\"b", "a{b}", "a`b", "[", "[]", "[::1", "[::1]]", "[a%5D]",
             "[::1%25]",
+            "a..b", ".a", "a..", "..", ".", "a,b", "a;b", "(a)", "a+b", "!a", "a=", "a*", "a&b", "a$", "a'",
             "[::1%eth0]", "[1.2.3.4]", "a\u{FF0F}b", "\u{FC}/b", "\u{FC}%20", "\u{AD}", "\u{202E}a", "xn--\u{FC}",
         ])
     func refused(_ host: String) {
         let error = #expect(throws: URLHost.ValidationError.self) { try URLHost.normalized(host[...]) }
         #expect(error == .invalid)
+    }
+
+    @Test("a name of more than 1,024 bytes is rejected") func long() throws {
+        #expect(throws: URLHost.ValidationError.self) { try URLHost.normalized(Substring(String(repeating: "a.", count: 512) + "b")) }
+        #expect(try !URLHost.normalized(Substring(String(repeating: "a.", count: 500) + "b")).isEmpty)
     }
 
     @Test(

@@ -2,12 +2,15 @@
 #if HTTPTypes
 import CurlewHTTP
 import CurlewTestSupport
+import Dispatch
 
 /// A server on 127.0.0.1 for one request, whose chunked body it returns as the body of the response, each piece as it arrives: the head of
 /// the response precedes the end of the request.
 final class EchoingHTTPServer: Sendable {
     let port: Int
     private let listener: Int32
+    /// Signalled when the thread does not use the listener any more.
+    private let isAccepted = DispatchSemaphore(value: 0)
 
     init() throws {
         #if canImport(Glibc)
@@ -28,17 +31,22 @@ final class EchoingHTTPServer: Sendable {
         guard isBound else { throw TestError("bind: \(errno)") }
         self.listener = listener
         port = Int(UInt16(bigEndian: address.sin_port))
-        Thread.detachNewThread { Self.serve(listener) }
+        Thread.detachNewThread { [isAccepted] in
+            let connection = accept(listener, nil, nil)
+            isAccepted.signal()
+            Self.serve(connection)
+        }
     }
 
     deinit {
         // Ends `accept`, if there was no request.
         _ = shutdown(listener, Int32(SHUT_RDWR))
+        // Another socket may get the descriptor at once.
+        _ = isAccepted.wait(timeout: .now() + 5)
         close(listener)
     }
 
-    private static func serve(_ listener: Int32) {
-        let connection = accept(listener, nil, nil)
+    private static func serve(_ connection: Int32) {
         guard connection >= 0 else { return }
         defer { close(connection) }
         var received = [UInt8]()

@@ -256,6 +256,22 @@ import Testing
         }
     }
 
+    @Test func `OPTIONS with an asterisk is about the server as a whole`() async throws {
+        var wide = request(.options, "*")
+        _ = try await bothWays(wide)
+        _ = try await streamed(wide) {
+            AsyncStream { continuation in
+                continuation.yield(Array("sent".utf8))
+                continuation.finish()
+            }
+        }
+        (wide.scheme, wide.authority) = (nil, nil)
+        let options = RequestOptions(name: "kept")
+        let base = try #require(URL(string: server.url("/v1/?a=b#c")))
+        _ = try await manager.send(wide, relativeTo: base, options: options)
+        #expect(server.requests.map { "\($0.method) \($0.target)" } == Array(repeating: "OPTIONS *", count: 5))
+    }
+
     @Test func `an empty body has the length 0, and none has no length`() async throws {
         _ = try await bothWays(request(.post, "/echo"), body: Data())
         _ = try await bothWays(request(.get, "/echo"))
@@ -297,9 +313,10 @@ import Testing
         await expect(HTTPRequest(method: .get, scheme: "http", authority: authority, path: "/"), "URL is not valid")
     }
 
-    @Test(arguments: ["*", "a", "/a#b", "/a b", "http://127.0.0.1/"])
+    @Test(arguments: ["**", "*?", "a", "/a#b", #"/a\b"#, "http://127.0.0.1/"])
     func `a path that can't be sent is an error`(_ path: String) async throws {
         await expect(request(.options, path), "URL is not valid")
+        await expect(request(.get, "*"), "URL is not valid: *")
         #expect(server.requests.isEmpty)
     }
 

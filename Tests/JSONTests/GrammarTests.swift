@@ -78,10 +78,10 @@ struct GrammarTests {
         ] as [[UInt8]])
     func `invalid UTF-8`(_ bytes: [UInt8]) {
         for prefix in ["", "plain text before it", #"\n"#] {
-            let text = Data(#"["\#(prefix)"#.utf8) + bytes + Data(#"", 1]"#.utf8)
+            let text = Data([UInt8](#"["\#(prefix)"#.utf8) + bytes + [UInt8](#"", 1]"#.utf8))
             #expect(throws: DecodingError.self) { try FastJSONDecoder().decode(Value.self, from: text) }
             compare([String].self, text, fast: FastJSONDecoder(), foundation: JSONDecoder())
-            let key = Data(#"{"\#(prefix)"#.utf8) + bytes + Data(#"": 1, "a": 2}"#.utf8)
+            let key = Data([UInt8](#"{"\#(prefix)"#.utf8) + bytes + [UInt8](#"": 1, "a": 2}"#.utf8))
             compare(Peeker.self, key, fast: FastJSONDecoder(), foundation: JSONDecoder())
         }
     }

@@ -56,6 +56,8 @@ import Testing
         #expect(String(decoding: server.requests[1].body, as: UTF8.self) == "a=1")
         #expect(server.requests[5].header("Content-Type")?.hasPrefix("multipart/form-data; boundary=") == true)
         #expect(await outcome { manager.get(server.url("/whole"), success: $0, failure: $1) } == "/whole")
+        // What is invalid is encoded, and escapes are not encoded again.
+        #expect(await outcome { manager.get("a%20b?f[n]=c%2Fd", success: $0, failure: $1) } == "/api/a%20b?f%5Bn%5D=c%2Fd")
     }
 
     @Test("a rejected response fails; a request that can't be created returns no operation, and fails later")

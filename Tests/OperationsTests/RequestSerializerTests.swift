@@ -40,6 +40,20 @@ import Testing
         #expect(request.httpBody == nil)
     }
 
+    @Test("a header field that Foundation drops stays, so that the request is refused, and the error names it")
+    func fieldWithLineBreak() async throws {
+        let serializer = HTTPRequestSerializer()
+        serializer.setAuthorizationHeader(token: "abc\n")
+        let request = try serializer.request(method: "GET", url: url)
+        #expect(request.value(forHTTPHeaderField: "Authorization") == "Token token=\"abc\n\"")
+        let operation = HTTPRequestOperation(request: request)
+        await withTrackedContinuation { ended in
+            operation.completionBlock = { ended.resume() }
+            operation.start()
+        }
+        #expect("\(try #require(operation.error))".contains("Authorization"))
+    }
+
     @Test("other methods have a form body, even an empty one", arguments: ["POST", "PUT", "PATCH"])
     func formBody(method: String) throws {
         let serializer = HTTPRequestSerializer()

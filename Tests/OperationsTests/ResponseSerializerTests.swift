@@ -80,6 +80,10 @@ import Testing
         let latin = try response("application/json; charset=iso-8859-1")
         let accented = try #require(#"["é"]"#.data(using: .isoLatin1))
         #expect(serializer.serialize(latin, accented).object as? [String] == ["é"])
+        let chinese = try response("application/json; charset=gbk")
+        #expect(serializer.serialize(chinese, Data([0x5B, 0x22, 0xC4, 0xE3, 0x22, 0x5D])).object as? [String] == ["你"])
+        let unknown = try response("application/json; charset=unheard-of")
+        #expect(serializer.serialize(unknown, Data(#"["é"]"#.utf8)).object as? [String] == ["é"])
         let nested = Data(#"{"a":null,"b":[{"c":null,"d":1},null]}"#.utf8)
         #expect((serializer.serialize(type, nested).object as? [String: Any])?.count == 2)
         serializer.removesKeysWithNullValues = true
@@ -133,6 +137,20 @@ import Testing
             }
         }
         #expect(try XMLParserResponseSerializer().serialize(response("application/json"), data).error != nil)
+    }
+
+    @Test("XML with more attributes than are parsed in reasonable time is rejected")
+    func attributes() throws {
+        func serialized(_ count: Int, _ encoding: String.Encoding, by serializer: some ResponseSerialization) throws -> (any Error)? {
+            let text = "<a><b \((0..<count).map { "d\($0) = '1'" }.joined(separator: " "))/></a>"
+            let data = try #require(text.data(using: encoding))
+            return serializer.serialize(try response("text/xml"), data).error
+        }
+        for encoding in [String.Encoding.utf8, .utf16] {
+            #expect(try serialized(10_001, encoding, by: XMLParserResponseSerializer()) is OperationError)
+            #expect(try serialized(10_001, encoding, by: XMLDocumentResponseSerializer()) is OperationError)
+            #expect(try serialized(9_000, encoding, by: XMLDocumentResponseSerializer()) == nil)
+        }
     }
 
     static let images: [(format: ImageHeader.Format, bytes: [UInt8])] = [

@@ -460,6 +460,22 @@ import Testing
         #expect(operation.responseStringEncoding == encoding && operation.responseString == "é")
     }
 
+    @Test(
+        "text is decoded in a charset that Foundation can't read, and in that of a byte order mark",
+        arguments: [
+            ("text/plain; charset=gbk", [0xC4, 0xE3], 0x8000_0631, "你"), ("text/plain; charset=gbk", [0xC4], 0x8000_0631, nil),
+            ("text/plain; charset=gbk", [0xFF, 0xFE, 0xE9, 0], String.Encoding.utf16LittleEndian.rawValue, "é"),
+            ("text/plain", [0xE9], String.Encoding.utf8.rawValue, nil),
+        ] as [(String, [UInt8], UInt, String?)])
+    func charsets(_ type: String, _ bytes: [UInt8], _ encoding: UInt, _ text: String?) async throws {
+        let server = try LoopbackServer { _, _ in
+            ServerResponse(status: 200, headers: [ServerField("Content-Type", type)], body: .data(Data(bytes)))
+        }
+        let operation = try URLConnectionOperation.make(server.url("/"))
+        try await operation.run()
+        #expect(operation.responseStringEncoding.rawValue == encoding && operation.responseString == text)
+    }
+
     // MARK: Copies
 
     @Test("a copy is ready, and keeps everything except streams, completion closure and result", arguments: [false, true])
@@ -542,7 +558,7 @@ import Testing
         queue.isSuspended = true
         let task = Task { try await queue.value(of: operation) }
         task.cancel()
-        await #expect(throws: URLError.self) { try await task.value }
+        await #expect(throws: CancellationError.self) { try await task.value }
         #expect(operation.isCancelled && !operation.isFinished)
         queue.isSuspended = false
         _ = try await queue.value(of: self.operation("/json"))
@@ -564,7 +580,7 @@ import Testing
         let task = Task { try await silent.run() }
         await silent.reach(.executing)
         task.cancel()
-        await #expect(throws: URLError.self) { try await task.value }
+        await #expect(throws: CancellationError.self) { try await task.value }
         #expect(silent.urlErrorCode == .cancelled && silent.isFinished)
     }
 }

@@ -6,7 +6,8 @@ import Dispatch
 
 /// Performs one task in a separate process and prints measurements as lines of `name=number`. Trusts the authority of CURLEW_TEST_CA.
 ///
-///     curlew-probe download URL FILE     downloads to a file, with the range of CURLEW_PROBE_RANGE if that is set
+///     curlew-probe download URL FILE     downloads to a file, with the range of CURLEW_PROBE_RANGE if that is set; with 0 in
+///                                        CURLEW_PROBE_ENVIRONMENT without the authorities of the environment
 ///     curlew-probe modes URL DIRECTORY UMASK   downloads with a umask (octal); prints the modes of the files
 ///     curlew-probe resume URL FILE       downloads to a file, resuming from an earlier run's partial data; prints its "offset"
 ///     curlew-probe upload URL FILE       uploads a file; the response's text, if it is a number, is "answer"
@@ -95,7 +96,8 @@ enum Probe {
         var configuration = SessionConfiguration()
         configuration.callbackQueue = DispatchQueue(label: "probe")
         configuration.proxy = .none
-        configuration.tls.certificateAuthorityFile = ProcessInfo.processInfo.environment["CURLEW_TEST_CA"]
+        configuration.tls.certificateAuthorityFile = ProcessInfo.processInfo.environment["CURLEW_TEST_CA"].flatMap { $0.isEmpty ? nil : $0 }
+        configuration.tls.usesEnvironment = ProcessInfo.processInfo.environment["CURLEW_PROBE_ENVIRONMENT"] != "0"
         return configuration
     }
 

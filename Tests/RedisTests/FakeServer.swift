@@ -55,6 +55,8 @@ final class FakeServer: Sendable {
                 send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL))
             }
             for connection in connections { close(connection) }
+            // Not before: this thread would accept the connections of another listener that has got the descriptor.
+            close(listener)
         }
     }
 
@@ -66,7 +68,6 @@ final class FakeServer: Sendable {
         }
         guard isFirst else { return }
         shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
     }
 
     deinit { end() }

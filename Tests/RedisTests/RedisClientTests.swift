@@ -145,6 +145,8 @@ import Testing
             // hiredis accepts that many levels since 1.0.
             "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
             String(repeating: "*1\r\n", count: 100_000) + ":1\r\n",
+            // Each is short enough, and all of them are not.
+            String(repeating: "*300000\r\n", count: 6) + ":1\r\n",
         ])
     func garbage(_ response: String) async throws {
         let fake = try FakeServer(response: response)

@@ -18,12 +18,15 @@ import Testing
         let client = try RedisClient(configuration)
         do {
             try await client.ping()
-        } catch RedisError.unavailable(configuration.address, let reason) {
-            return reason
-        } catch RedisError.connectionLost(_, let reason) {
-            return reason
+            return nil
+        } catch {
+            // Swift 6.2.3 does not compile patterns in place of this.
+            switch error {
+            case .unavailable(let address, let reason) where address == configuration.address: return reason
+            case .connectionLost(_, let reason): return reason
+            default: throw error
+            }
         }
-        return nil
     }
 
     @Test("a certificate that is not trusted, for another host or without a pinned key is an error that says so, and no password is sent")
@@ -31,6 +34,9 @@ import Testing
         let server = try await RedisServer("--requirepass", "secret", isSecure: true)
         var configuration = server.configuration()
         configuration.password = "secret"
+        // Under a sanitizer a handshake may take a second.
+        configuration.connectTimeout = .seconds(20)
+        configuration.commandTimeout = .seconds(25)
         #expect(try await reason(configuration) == nil)
         let (port, _) = try #require(server.secure)
         let changes: [(inout RedisConfiguration) -> Void] = [
@@ -61,9 +67,11 @@ import Testing
         var configuration = RedisConfiguration(.tls(host: "localhost", port: server.port))
         configuration.tls.certificateAuthorityFile = certificates.path("root.pem")
         configuration.password = "secret"
+        configuration.connectTimeout = .seconds(20)
+        configuration.commandTimeout = .seconds(25)
         let reason = try await reason(configuration)
         guard case .connectionFailed(let message)? = reason else { return #expect(Bool(false), "\(String(describing: reason))") }
-        #expect(message.contains("no subject alternative names"))
+        #expect(message.contains("no subject alternative name"))
         #expect(await server.nextConnection()?.bytes == 0)
     }
 

@@ -47,6 +47,17 @@ import Testing
         }
     }
 
+    @Test("a lease that another process has given an end in the far future is waited for no longer than asked")
+    func farLease() async throws {
+        let server = try await RedisServer()
+        let store = RedisCacheStorage(try server.client())
+        let key = CacheKey("leased")
+        _ = try #require(try store.acquireLease(for: key, duration: .seconds(60)))
+        let place = store.place(of: key) + ":lease"
+        _ = try await store.client.run(["HSET", .text(place), "until", "9000000000000000000"])
+        #expect(try store.waitForLeaseEnd(of: key, timeout: .milliseconds(20)) == false)
+    }
+
     @Test("a lease is granted once, and what its holder stores after the next one was granted is refused") func leases() async throws {
         let server = try await RedisServer()
         let (store, other) = (RedisCacheStorage(try server.client()), RedisCacheStorage(try server.client()))

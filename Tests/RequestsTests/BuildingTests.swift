@@ -38,6 +38,9 @@ struct BuildingTests {
         ("http://h/v1/", "", "http://h/v1/"),
         ("http://h/v1/", "https://other/x", "https://other/x"),
         ("http://h/v1/", "a b?c=d é", "http://h/v1/a%20b?c=d%20%C3%A9"),
+        ("http://h/v1/", "a%20b?f[n]=c%2Fd|", "http://h/v1/a%20b?f%5Bn%5D=c%2Fd%7C"),
+        ("http://h/v1/", "https://[::1]/a%20b?f[n]=1", "https://[::1]/a%20b?f%5Bn%5D=1"),
+        ("", "http://other/a%20b[", "http://other/a%20b%5B"),
         ("", "http://other/x", "http://other/x"),
     ])
     func `URLs are resolved against a base that ends in a slash`(_ base: String, _ path: String, _ expected: String) throws {
@@ -148,6 +151,26 @@ struct BuildingTests {
         #expect(request.header("X-A") == "1")
         #expect(request.header("Authorization") == "Basic dXNlcjpwYXNz")
         #expect(request.header("Priority") == "u=1")
+    }
+
+    @Test(arguments: [["us:er", "pass"], ["us:\u{301}er", "pass"], [":", "pass"], ["user", "pa\r\nss"]])
+    func `credentials that Basic cannot send fail the request`(_ credentials: [String]) async throws {
+        let stage = try Stage.standard()
+        let request = SampleRequest(stage)
+        request.credentials = credentials
+        #expect(await run(request) == .failed)
+        #expect("\(try #require(request.error).localizedDescription)".contains("RFC 7617"))
+        #expect(RequestErrors.isRequestError(try #require(request.error)) && stage.server.requests.isEmpty)
+    }
+
+    @Test(arguments: ["abc\n", "a\r\nb", "a\u{0}"])
+    func `a header field that Foundation drops fails the request, and the error names it`(_ value: String) async throws {
+        let stage = try Stage.standard()
+        let request = SampleRequest(stage)
+        request.headers = ["x-token": value, "X-A": "1"]
+        #expect(await run(request) == .failed)
+        #expect("\(try #require(request.error))".lowercased().contains("x-token"))
+        #expect(stage.server.requests.isEmpty)
     }
 
     @Test func `a custom request is sent unchanged, without filters`() async throws {

@@ -136,7 +136,7 @@ struct CallbackOrderTests {
     @Test func `a failure by status`() async throws {
         let scene = try Scene("status/500")
         #expect(await run(scene.request) == .failed)
-        #expect(scene.log.all == Self.started + Self.built + ["statusCodeValidator @agent"] + Self.failed)
+        #expect(scene.log.all == [Self.started, Self.built, ["statusCodeValidator @agent"], Self.failed].flatMap(\.self))
     }
 
     @Test func `a failure before anything is sent`() async throws {
@@ -150,14 +150,15 @@ struct CallbackOrderTests {
         let scene = try Scene("flaky/1")
         #expect(await run(scene.request) == .succeeded)
         let retry = ["retryValidator @agent", "retryProcessor @agent"]
-        #expect(scene.log.all == Self.started + Self.built + retry + Self.rebuilt + Self.succeeded)
+        #expect(scene.log.all == [Self.started, Self.built, retry, Self.rebuilt, Self.succeeded].flatMap(\.self))
     }
 
     @Test func `a retry that fails`() async throws {
         let scene = try Scene("flaky/2")
         #expect(await run(scene.request) == .failed)
         let retry = ["retryValidator @agent", "retryProcessor @agent"]
-        #expect(scene.log.all == Self.started + Self.built + retry + Self.rebuilt + ["statusCodeValidator @agent"] + Self.failed)
+        let expected = [Self.started, Self.built, retry, Self.rebuilt, ["statusCodeValidator @agent"], Self.failed]
+        #expect(scene.log.all == expected.flatMap(\.self))
     }
 
     @Test(.enabled(if: RequestsConfiguration.canMock))
@@ -166,7 +167,7 @@ struct CallbackOrderTests {
         scene.stage.configuration.debugMockEnabled = true
         #expect(await run(scene.request) == .succeeded)
         let mocked = ["statusCodeValidator @agent", "mockValidator @agent", "mockProcessor @agent"]
-        #expect(scene.log.all == Self.started + Self.built + mocked + Array(Self.succeeded.dropFirst(2)))
+        #expect(scene.log.all == [Self.started, Self.built, mocked, Array(Self.succeeded.dropFirst(2))].flatMap(\.self))
     }
 
     @Test func `a stop notifies only the accessories`() async throws {
@@ -208,10 +209,48 @@ struct CallbackOrderTests {
             ])
     }
 
-    @Test func `stopping a request that never ran notifies its accessories`() throws {
+    @Test func `stopping a request that never ran notifies no accessory`() throws {
         let scene = try Scene("json")
         scene.request.stop()
-        #expect(scene.log.all == ["a.willStop @caller", "b.willStop @caller", "a.didStop @caller", "b.didStop @caller"])
+        #expect(scene.log.all.isEmpty && scene.request.isCancelled)
+    }
+
+    @Test func `the agent's own calls notify of a whole run or of nothing`() async throws {
+        let scene = try Scene("json")
+        let gate = Gate()
+        let stage = try Stage { _, connection in
+            connection.wait(until: gate)
+            return .status(200)
+        }
+        scene.request.agent = stage.agent
+        scene.request.start()
+        #expect(await gate.arrivals())
+        stage.agent.cancelRequest(scene.request)
+        gate.open()
+        let stopped = ["a.willStop @caller", "b.willStop @caller", "a.didStop @caller", "b.didStop @caller"]
+        #expect(scene.log.all == Self.started + ["filterUrlRequest @caller"] + stopped)
+        let other = try Scene("json")
+        other.stage.agent.addRequest(other.request)
+        #expect(await eventually { other.request.isFinished })
+        await other.stage.settle()
+        #expect(!other.log.all.contains { $0.hasPrefix("a.") || $0.hasPrefix("b.") })
+    }
+
+    @Test func `a run notifies the accessories that it began with`() async throws {
+        let gate = Gate()
+        let stage = try Stage { _, connection in
+            connection.wait(until: gate)
+            return .status(200)
+        }
+        let request = SampleRequest(stage)
+        let log = Log()
+        request.addAccessory(NotingAccessory("early", log))
+        request.start()
+        #expect(await gate.arrivals())
+        request.requestAccessories = [NotingAccessory("late", log)]
+        request.stop()
+        gate.open()
+        #expect(log.all == ["early.willStart @caller", "early.willStop @caller", "early.didStop @caller"])
     }
 
     @Test func `blocks of a start run once each, in the order of their names`() async throws {

@@ -185,7 +185,7 @@ struct LifecycleTests {
         let first = SampleRequest(stage, "first")
         first.start()
         #expect(await gate.arrivals())
-        let requests = [RequestPriority.low, .default, .high].map { priority in
+        let requests = [BaseRequest.Priority.low, .default, .high].map { priority in
             let request = SampleRequest(stage, "\(priority)")
             request.requestPriority = priority
             request.start()

@@ -44,7 +44,7 @@ import Testing
             get { ["page": 1] }
             set {}
         }
-        override var requestPriority: RequestPriority {
+        override var requestPriority: BaseRequest.Priority {
             get { .low }
             set {}
         }

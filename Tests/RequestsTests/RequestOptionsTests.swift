@@ -233,6 +233,48 @@ import Testing
         #expect(Self.kind(endless.failedRequest?.error) == .deadline)
     }
 
+    @Test func `a request or step that runs without the group's options is started again with them`() async throws {
+        let stage = try GroupStage()
+        let guarded = RequestOptions(addresses: .publicOnly)
+        let request = stage.request("held/1")
+        request.start()
+        let step = BatchRequest(requestArray: [stage.request("held/2")])
+        step.start()
+        #expect(await stage.stage.server.waitForRequests(2))
+        let batch = BatchRequest(requestArray: [request])
+        batch.requestOptions = guarded
+        batch.start()
+        let chain = ChainRequest()
+        chain.addBatch(step)
+        chain.requestOptions = guarded
+        chain.agent = stage.stage.agent
+        chain.start()
+        await stage.stage.settle()
+        #expect(batch.isExecuting && chain.isExecuting)
+        stage.gate.open()
+        #expect(await eventually { batch.failedRequest === request && chain.failedRequest != nil })
+        #expect(Self.kind(request.error) != nil && stage.asked.sorted() == ["held/1", "held/2"])
+        // Without options of its own, a group shares the run.
+        let (other, shared) = (stage.request("a"), BatchRequest(requestArray: []))
+        shared.addRequest(other)
+        other.start()
+        #expect(await run(shared) == .succeeded)
+    }
+
+    @Test func `a group that is stopped while it waits for a run starts nothing`() async throws {
+        let stage = try GroupStage()
+        let request = stage.request("held")
+        request.start()
+        #expect(await stage.stage.server.waitForRequests(1))
+        let batch = BatchRequest(requestArray: [request])
+        batch.requestOptions = RequestOptions(name: "batch")
+        batch.start()
+        batch.stop()
+        stage.gate.open()
+        await stage.stage.settle()
+        #expect(!request.isExecuting && stage.asked == ["held"])
+    }
+
     @Test func `the options of groups are those of their requests, unless these have their own`() async throws {
         let server = try Server()
         let own = server.request("own")

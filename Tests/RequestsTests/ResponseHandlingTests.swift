@@ -58,15 +58,21 @@ struct ResponseHandlingTests {
         #expect(counter.names == ["a", "b"])
     }
 
-    @Test func `text is decoded with the charset of its content type`() async throws {
+    @Test(
+        arguments: [
+            ("text/plain; charset=ISO-8859-1", [0xE9], "é"), ("text/plain; charset=Big5", [0xA7, 0x41], "你"),
+            ("text/plain", [0xC3, 0xA9], "é"),
+            ("text/plain", [0xE9], nil), ("text/plain; charset=none", [0xC3, 0xA9], "é"), ("text/plain; charset=none", [0xE9], nil),
+            ("text/plain; charset=gbk", [0xFF, 0xFE, 0xE9, 0], "é"),
+        ] as [(String, [UInt8], String?)])
+    func `text is decoded with the charset of its content type`(_ type: String, _ bytes: [UInt8], _ text: String?) async throws {
         let stage = try Stage { _, _ in
-            ServerResponse(
-                status: 200, headers: [ServerField("Content-Type", "text/plain; charset=ISO-8859-1")], body: .data(Data([0xE9])))
+            ServerResponse(status: 200, headers: [ServerField("Content-Type", type)], body: .data(Data(bytes)))
         }
         let request = SampleRequest(stage)
         request.responseSerializer = .http
         #expect(await run(request) == .succeeded)
-        #expect(request.responseString == "é")
+        #expect(request.responseString == text)
     }
 
     @Test(arguments: ["", " "]) func `an empty JSON body is not an error`(_ body: String) async throws {
@@ -176,6 +182,8 @@ struct ResponseHandlingTests {
         let error = try #require(request.error)
         #expect(RequestErrors.isConnectionError(error))
         #expect(RequestErrors.isRequestError(error))
+        // What was received of the body is kept.
+        #expect(request.responseData == Data("{".utf8) && request.responseString == "{" && request.responseJSONObject == nil)
     }
 
     // MARK: Filters and mocks

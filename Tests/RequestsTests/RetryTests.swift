@@ -116,6 +116,76 @@ struct RetryTests {
         #expect(stage.agent.requests.isEmpty)
     }
 
+    /// An agent whose delays never end.
+    private func makePatient(_ stage: Stage) -> (agent: RequestAgent, waiting: Lock<[@Sendable () -> Void]>) {
+        let waiting = Lock<[@Sendable () -> Void]>([])
+        var clock = RequestClock()
+        clock.schedule = { _, _, work in waiting.withLock { $0.append(work) } }
+        return (RequestAgent(configuration: stage.configuration, manager: nil, clock: clock), waiting)
+    }
+
+    @Test func `a request stopped in the delay before a retry, or while its processor decides, is released at once`() async throws {
+        let stage = try Stage.standard()
+        let (agent, waiting) = makePatient(stage)
+        for decides in [true, false] {
+            weak var observed: SampleRequest?
+            do {
+                let request = SampleRequest(stage, "status/500")
+                observed = request
+                request.agent = agent
+                request.retries = 1
+                request.interval = 600
+                if !decides { request.onRetry = { answer in waiting.withLock { $0.append { answer(true) } } } }
+                request.start()
+                #expect(await eventually { !waiting.withLock { $0.isEmpty } })
+                request.stop()
+            }
+            #expect(await eventually { observed == nil })
+            let late = waiting.withLock { waiting in
+                defer { waiting = [] }
+                return waiting
+            }
+            for work in late { work() }
+        }
+        #expect(stage.server.requests.count == 2)
+    }
+
+    @Test func `a chain stopped in its interval is released at once`() async throws {
+        let stage = try Stage.standard()
+        let (agent, waiting) = makePatient(stage)
+        weak var observed: ChainRequest?
+        do {
+            let chain = ChainRequest()
+            observed = chain
+            chain.agent = agent
+            chain.requestInterval = 600
+            for _ in 0..<2 { chain.addRequest(SampleRequest(stage)) }
+            chain.start()
+            #expect(await eventually { !waiting.withLock { $0.isEmpty } })
+            chain.stop()
+        }
+        #expect(await eventually { observed == nil })
+        #expect(stage.server.requests.count == 1)
+    }
+
+    @Test func `without a response the validator and the processor get no object, and the request has no data`() async throws {
+        let stage = try Stage { _, connection in
+            connection.close()
+            return nil
+        }
+        let request = SampleRequest(stage)
+        request.retries = 1
+        request.responseSerializer = .http
+        let objects = Lock<[Bool]>([])
+        request.mayRetry = { response, object, error in
+            objects.withLock { $0.append(response == nil && object == nil && error != nil) }
+            return true
+        }
+        #expect(await run(request) == .failed)
+        #expect(objects.withLock { $0 } == [true])
+        #expect(request.responseData == nil && request.responseString == nil && request.responseObject == nil)
+    }
+
     @Test func `the old spelling of the interval takes effect`() {
         final class Old: BaseRequest, @unchecked Sendable {  // stateless
             override func requestRetryInternval() -> TimeInterval { 4 }
@@ -157,6 +227,27 @@ struct TokenRefresherTests {
         #expect(endings.count == 20 && endings.allSatisfy { $0 == .succeeded })
         #expect(refreshes.withLock { $0 } == 1)
         #expect(stage.server.requests.count <= 40)
+    }
+
+    @Test func `no request's deadline ends the refresh`() async throws {
+        let tokens = Tokens()
+        let (gate, refreshing) = (Gate(), Gate())
+        let stage = try makeStage({ request in
+            refreshing.open()
+            await gate.wait()
+            guard Deadline.current == nil else { throw UserError() }
+            tokens.token.withLock { $0 = "new" }
+            return true
+        })
+        stage.configuration.addUrlFilter(tokens)
+        let first = SampleRequest(stage)
+        await withDeadline(.milliseconds(200)) { first.start() }
+        #expect(await refreshing.wait())
+        let other = SampleRequest(stage)
+        other.start()
+        #expect(await eventually { first.isFailed })
+        gate.open()
+        #expect(await eventually { other.isFinished })
     }
 
     @Test func `a second rejection fails after one authenticated retry`() async throws {

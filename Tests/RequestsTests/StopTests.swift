@@ -76,23 +76,123 @@ private final class Meddling: RequestAccessory {
         #expect(!request.isExecuting)
     }
 
-    @Test func `concurrent starts and stops notify accessories of as many starts as ends`() async throws {
-        let stage = try GroupStage()
-        stage.gate.open()
-        let accessory = Meddling("") { _ in }
-        let request = stage.request("held")
-        request.addAccessory(accessory)
-        for _ in 0..<50 {
-            DispatchQueue.concurrentPerform(iterations: 4) { index in
-                if index < 2 { request.start() } else { request.stop() }
+    /// What has accessories, made of requests that fail before anything is sent.
+    enum Kind: CaseIterable {
+        case request, cached, batch, chain
+
+        func make(_ stage: CacheStage, _ accessories: [any RequestAccessory]) -> any RunnableRequest {
+            stage.stage.configuration.baseUrl = ""
+            let requests: [BaseRequest] = [SampleRequest(stage.stage), CachedSample(stage)]
+            for request in requests { request.requestAccessories = accessories }
+            switch self {
+            case .request: return requests[0]
+            case .cached: return requests[1]
+            case .batch:
+                let batch = BatchRequest(requestArray: requests)
+                batch.requestAccessories = accessories
+                return batch
+            case .chain:
+                let chain = ChainRequest()
+                chain.stoppedOnFailure = false
+                for request in requests { chain.addRequest(request) }
+                chain.requestAccessories = accessories
+                return chain
             }
-            _ = await run(request)
         }
-        let all = accessory.log.all.map { $0.prefix { $0 != " " } }
-        let count = { (name: String) in all.filter { $0 == name }.count }
-        // A stop may find a request that has not been started; its accessories are notified of that as well.
-        #expect(count("willStop") == count("didStop") && count("willStop") >= count("willStart"))
-        #expect(stage.stage.agent.requests.isEmpty)
+    }
+
+    /// Counts the events.
+    private final class Counting: RequestAccessory {
+        private let counts = Lock((willStart: 0, willStop: 0, didStop: 0, isInOrder: true))
+
+        func requestWillStart(_ request: any RunnableRequest) { count { $0.willStart += 1 } }
+        func requestWillStop(_ request: any RunnableRequest) { count { $0.willStop += 1 } }
+        func requestDidStop(_ request: any RunnableRequest) { count { $0.didStop += 1 } }
+
+        private func count(_ event: (inout (willStart: Int, willStop: Int, didStop: Int, isInOrder: Bool)) -> Void) {
+            counts.withLock { counts in
+                event(&counts)
+                if counts.didStop > counts.willStop || counts.willStop > counts.willStart { counts.isInOrder = false }
+            }
+        }
+
+        var isBalanced: Bool { counts.withLock { $0.willStart > 0 && $0.willStart == $0.willStop && $0.willStop == $0.didStop } }
+        var isInOrder: Bool { counts.withLock { $0.isInOrder } }
+    }
+
+    /// Counts the activities that are shown.
+    private final class Shown: ActivityPresenter {
+        private let activities = Lock<Set<Activity>>([])
+        var count: Int { activities.withLock { $0.count } }
+
+        func show(_ activity: Activity) { activities.withLock { _ = $0.insert(activity) } }
+        func update(_ activity: Activity, fraction: Double) {}
+        func hide(_ activity: Activity) { activities.withLock { _ = $0.remove(activity) } }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `every start that accessories see ends, also if it is stopped beside it`(_ kind: Kind) async throws {
+        let stage = try CacheStage()
+        let (counting, shown) = ([Counting(), Counting()], Shown())
+        let subject = kind.make(stage, [counting[0], ActivityAccessory(presenter: shown), counting[1]])
+        for _ in 0..<2000 {
+            DispatchQueue.concurrentPerform(iterations: 2) { index in
+                if index == 0 { subject.start() } else { subject.stop() }
+            }
+        }
+        subject.stop()
+        #expect(await eventually { counting.allSatisfy(\.isBalanced) && stage.stage.agent.requests.isEmpty })
+        #expect(counting.allSatisfy(\.isInOrder) && shown.count == 0)
+        let agent = RequestGroupAgent.shared
+        #expect(!agent.batchRequests.contains { $0 === subject } && !agent.chainRequests.contains { $0 === subject })
+    }
+
+    @Test(arguments: Kind.allCases) func `a stop while accessories are notified of the start comes after it`(_ kind: Kind) throws {
+        let (first, second, shown) = (Meddling("willStart") { $0.stop() }, Meddling("") { _ in }, Shown())
+        let subject = kind.make(try CacheStage(), [])
+        subject.requestAccessories = [first, second, ActivityAccessory(presenter: shown)]
+        subject.start()
+        #expect(first.log.all == Self.once && second.log.all == Self.once && shown.count == 0)
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `a start while accessories are notified of the end is a run of its own`(_ kind: Kind) async throws {
+        let stage = try CacheStage()
+        let (counting, shown, starts) = (Counting(), Shown(), Lock(0))
+        let again = Meddling("willStop") { subject in
+            let isFirst = starts.withLock { starts in
+                starts += 1
+                return starts == 1
+            }
+            if isFirst { subject.start() }
+        }
+        let subject = try #require(kind.make(stage, []) as? any WaitableRequest)
+        subject.requestAccessories = [again, counting, ActivityAccessory(presenter: shown)]
+        let ending = await withTrackedContinuation { (continuation: TrackedContinuation<RequestEnding>) in
+            subject.start { continuation.resume(returning: $0) }
+        }
+        #expect(ending == .failed && starts.withLock { $0 } == 2)
+        #expect(counting.isBalanced && counting.isInOrder && shown.count == 0)
+        #expect(again.log.all.filter { $0.hasPrefix("willStart") }.count == 2)
+    }
+
+    @Test func `callbacks after a start in requestWillStop belong to that start`() async throws {
+        let stage = try GroupStage()
+        let log = Log()
+        let batch = BatchRequest(requestArray: stage.requests("a", "b"))
+        for subject in [stage.request("c"), batch, ChainRequest()] as [any WaitableRequest] {
+            if let chain = subject as? ChainRequest { chain.addRequest(stage.request("d")) }
+            (subject as? SampleRequest)?.successCompletionBlock = { log.note("c \($0.answeredPath ?? "")") }
+            (subject as? BatchRequest)?.successCompletionBlock = { log.note("batch \($0.requestArray.map { $0.answeredPath ?? "" })") }
+            (subject as? ChainRequest)?.successCompletionBlock = { log.note("chain \($0.succeedRequest?.answeredPath ?? "")") }
+            subject.addAccessory(RequestEventAccessory(willStop: { $0.start() }))
+            let ending = await withTrackedContinuation { (continuation: TrackedContinuation<RequestEnding>) in
+                subject.start { continuation.resume(returning: $0) }
+            }
+            #expect(ending == .succeeded)
+        }
+        #expect(log.all == ["c /c @callback", "batch [\"/a\", \"/b\"] @callback", "chain /d @callback"])
+        #expect(stage.asked.sorted() == ["a", "a", "b", "b", "c", "c", "d", "d"])
     }
 
     @Test func `an accessory may stop a request before its cached response is delivered`() async throws {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewResilience
+import CurlewTesting
 import Testing
 
-@Suite struct CircuitBreakerTests {
+@Suite(.timeLimit(.minutes(1))) struct CircuitBreakerTests {
     private static func call(
         _ state: inout CircuitBreakerState, _ verdict: CircuitBreaker.Verdict, took: Duration = .zero, at now: Duration = .zero,
         random: Double = 0
@@ -94,5 +95,27 @@ import Testing
         #expect(state.admit(at: .seconds(3)).admission == .refused(retryAfter: .seconds(3)))
         state.endPause(at: .seconds(4))
         #expect(state.admit(at: .seconds(4)).change?.to == .halfOpen)
+    }
+
+    @Test("a verdict of the user's own counts for statuses that are no failure by default, and the other way round") func verdicts() async {
+        var breaker = CircuitBreaker(minimumCalls: 1, window: .count(1))
+        breaker.classify = { $0.statusCode == 200 ? .failure : .success }
+        let manager = SessionManager(mock: MockTransport(.status(500), .status(501), .status(200))) { [breaker] in
+            $0.use(Resilience(breaker: breaker))
+        }
+        func status() async -> Int? { await manager.request("https://example.org/a").serializingData().response.response?.statusCode }
+        for expected in [500, 501, 200, nil] { #expect(await status() == expected) }
+    }
+
+    @Test("a host whose name begins like that of another one has a group of its own") func groups() async throws {
+        let manager = SessionManager(mock: .status(500)) { $0.use(Resilience(breaker: CircuitBreaker(minimumCalls: 1, window: .count(1)))) }
+        func status(_ url: String) async -> Int? { await manager.request(url).serializingData().response.response?.statusCode }
+        #expect(await status("https://example.org/a") == 500)
+        #expect(await status("https://example.org/b") == nil)
+        for other in ["https://example.org.test/a", "https://example.org:444/", "http://example.org/", "https://example.or/"] {
+            #expect(await status(other) == 500)
+            #expect(await status(other) == nil)
+        }
+        #expect(await status("https://EXAMPLE.org") == nil)
     }
 }

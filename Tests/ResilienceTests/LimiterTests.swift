@@ -58,6 +58,16 @@ import Testing
         #expect(quota?.count == 1_000)
         #expect(quota?.window == .seconds(86_400))
     }
+
+    @Test("lines of a head are found by their beginning, in any case")
+    func lines() throws {
+        let head = ResponseHead(statusCode: 200, headers: ["Content-Type": "ratelimit", "RateLimit-Policy": "q=1", "Z": ""])
+        #expect(head.hasLine(beginningWith: "ratelimit") && head.hasLine(beginningWith: "z:"))
+        #expect(!head.hasLine(beginningWith: "http/") && !head.hasLine(beginningWith: "limit"))
+        #expect(!head.hasLine(beginningWith: "z: and more than there is"))
+        #expect(ServerLimits.mayBe(in: head) && ServerLimits.mayBe(in: ResponseHead(statusCode: 429)))
+        #expect(!ServerLimits.mayBe(in: ResponseHead(statusCode: 200, headers: ["Retry-After": "1"])))
+    }
 }
 
 @Suite struct ConcurrencyLimiterTests {

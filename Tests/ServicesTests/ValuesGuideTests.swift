@@ -61,7 +61,7 @@ struct ValuesGuideTests {
     func commonName(of id: Int, from api: BirdAPI) async throws(ServiceError) -> String? {
         do {
             return try await BirdRequest(id: id).schedule(with: api).value.commonName
-        } catch .requestFailed(statusCode: 404, _) {
+        } catch .requestFailed(statusCode: 404, _, _) {
             return nil
         }
     }
@@ -86,7 +86,7 @@ struct ValuesGuideTests {
     struct PickyBirdAPI: HTTPService {
         var apiURL: any URLConvertible { "api.example.org/v1" }
         func mapError(_ error: ServiceError) -> BirdError {
-            if case .requestFailed(statusCode: 404, _) = error { return .unknownBird }
+            if case .requestFailed(statusCode: 404, _, _) = error { return .unknownBird }
             return .unavailable(error)
         }
     }
@@ -114,7 +114,7 @@ struct ValuesGuideTests {
         let api = Self.api(on: mock)
         #expect(try await commonName(of: 7, from: api) == nil)
         await #expect { try await commonName(of: 7, from: api) } throws: { error in
-            if case ServiceError.requestFailed(statusCode: 403, _) = error { true } else { false }
+            if case ServiceError.requestFailed(statusCode: 403, _, _) = error { true } else { false }
         }
     }
 

@@ -20,7 +20,7 @@ package struct SecretExchange: Sendable, CustomStringConvertible {
     package var description: String { name }
 
     /// What a session of these exchanges marks: names that are secrets of this program alone.
-    package static let redaction = Redaction(headers: ["X-Tests-Own"], queryItems: ["tests-own-item", "key", "code"])
+    package static let redaction = Redaction(headers: ["X-Tests-Own"], queryItems: ["tests-own-item", "tests-marked", "key", "code"])
 
     /// The request, without user info in a field of its own.
     package var urlRequest: URLRequest {
@@ -75,6 +75,17 @@ package struct SecretExchange: Sendable, CustomStringConvertible {
                 url: "https://api.example.org/x?to=https%3A%2F%2Fa%2F%3Faccess_token%3D\(secret)"),
             SecretExchange(
                 name: "value in a path", secrets: ["own-v4lue"], url: "https://api.example.org/own-v4lue/x", isKnownToSessions: false),
+            SecretExchange(
+                name: "encoded value in a path", secrets: ["own%2Dv4lue"], url: "https://api.example.org/own%2Dv4lue/x",
+                isKnownToSessions: false),
+            SecretExchange(name: "session in a path", secrets: [secret], url: "https://api.example.org/x;jsessionid=\(secret)"),
+            SecretExchange(
+                name: "form with a file", secrets: [secret], type: "multipart/form-data; boundary=\"b\"",
+                body: Data("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n".utf8) + [0xFF, 0xFE, 0]
+                    + Data("\r\n--b\r\nContent-Disposition: form-data; name=pin\r\n\r\n\(secret)--b\(secret)\r\n--b--\r\n".utf8)),
+            SecretExchange(
+                name: "JSON in Latin-1", secrets: [secret], type: "application/json; charset=iso-8859-1",
+                body: Data("{\"name\": \"".utf8) + [0xE9] + Data("\", \"token\": \"\(secret)\"}".utf8)),
             SecretExchange(name: "value in bytes", secrets: ["own-v4lue"], body: Data([0xFF, 0xFE]) + Data("own-v4lueown-v4lue".utf8)),
             SecretExchange(name: "Set-Cookie", secrets: [secret], response: .status(200, headers: ["Set-Cookie": "s=\(secret); Path=/"])),
             SecretExchange(
@@ -91,6 +102,24 @@ package struct SecretExchange: Sendable, CustomStringConvertible {
             "multipart", "multipart/form-data; boundary=b",
             "--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\n\(secret)\r\n--b--\r\n")
         kinds += inBody("XML", "application/xml", "<a><wsse:Password Type=\"t\">\(secret)</wsse:Password><token>\(secret)</token></a>")
+        kinds += inBody(
+            "multipart of JSON", "multipart/related; boundary=b",
+            "--b\r\ncontent-type: application/json\r\n\r\n{\"otp\": \"\(secret)\"}\r\n--b--")
+        kinds += inBody("form with a space after its type", "application/x-www-form-urlencoded ; charset=utf-8", "a=1&code=\(secret)")
+        kinds += inBody("marked item", "application/x-www-form-urlencoded", "a=1&tests%2Dmarked=\(secret)")
+        kinds += inBody("marked member", "application/json", #"{"a": 1, "tests-marked": ["\#(secret)"]}"#)
+        kinds += inBody("events", "text/event-stream", "event: 5\" wide\ndata: {\"access_token\": \"\(secret)\"}\n\n")
+        kinds += inBody(
+            "lines of JSON", "application/x-ndjson", "{\"a\":1}\n{\"id_token\":\"\(secret)\"}\n{\"password\":{\"b\":\"\(secret)\"}}\n")
+        kinds += inBody("JSON after a prefix", "application/json", ")]}',\n{\"refresh_token\":\"\(secret)\"}")
+        kinds += inBody("JSON in JSON", "application/json", #"{"body": "{\"client_secret\":\"\#(secret)\"}"}"#)
+        kinds += inBody(
+            "attributes", "text/html",
+            "<input type=hidden name='csrf_token' value=\"\(secret)\"><user password='\(secret)'/><meta name=csrf-token content=\(secret)>")
+        kinds += inBody(
+            "property list", "application/x-plist",
+            "<dict><key>password</key>\n<string>\(secret)</string><key>a</key><string>b</string></dict>")
+        kinds += inBody("element that is cut", "application/xml", "<a><token>\(secret)")
         let jwt = "eyJhbGciOiJub25l.eyJzdWIiOiIxMjM0NTY3.c2lnbmF0dXJl"
         let tokens: [(String, String)] = [
             ("JSON Web Token", jwt), ("AWS", token("AKIA", 0) + "ABCDEFGHIJKLMNOP"), ("GitHub", token("ghp_", 36)),

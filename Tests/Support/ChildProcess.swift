@@ -26,7 +26,7 @@ public final class ChildProcess: Sendable {
 
     /// Starts a program found in the search path, or at an absolute path.
     public init(_ name: String, _ arguments: [String], environment: [String: String] = [:]) throws {
-        guard let path = name.hasPrefix("/") ? name : Self.path(of: name) else { throw TestError("\(name) is not installed") }
+        guard let path = Self.path(of: name) else { throw TestError("\(name) is not installed") }
         let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0)=\($1)" }
         let child = try Self.spawning.withLock { try Spawned(path, arguments: [path] + arguments, environment: variables) }
         let (state, lines, ended) = (Monitor(State.running(child.process)), Log<String?>(), Log<Int32>())
@@ -54,8 +54,9 @@ public final class ChildProcess: Sendable {
         terminate()
     }
 
-    /// Returns the path of an installed program; `nil` if it is not in the search path.
+    /// Returns the path of an installed program; `nil` if it is not in the search path, or there is none at an absolute path.
     public static func path(of name: String) -> String? {
+        if name.hasPrefix("/") { return FileManager.default.isExecutableFile(atPath: name) ? name : nil }
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
         // Mapped to strings: added to literals, the pieces would be arrays of characters, and not a file's path.
         let directories = path.split(separator: ":").map(String.init) + ["/usr/bin", "/bin"]

@@ -38,6 +38,9 @@ public enum Servers {
     /// Whether tests of the proxies are to be run.
     public static var hasProxies: Bool { areRequired || (try? proxies()) != nil }
 
+    /// The interpreter with the packages of `scripts/setup`, or the system's.
+    public static var python: String { (try? variable("PYTHON")) ?? "python3" }
+
     /// Returns nginx's addresses.
     public static func nginx() throws -> Nginx {
         try Nginx(

@@ -57,18 +57,21 @@ public final class TLSAuthority: Sendable {
         subjectAltName = DNS:elsewhere.example
         [nameless]
         extendedKeyUsage = serverAuth
+        [mailed]
+        subjectAltName = email:localhost@example.org, URI:https://localhost/
+        extendedKeyUsage = serverAuth
         [client]
         extendedKeyUsage = clientAuth
         [signer]
         extendedKeyUsage = OCSPSigning
         CONF
         future=$(date -u -d '+2 days' +%Y%m%d%H%M%SZ 2>/dev/null || date -u -v+2d +%Y%m%d%H%M%SZ)
-        sign() { # NAME ISSUER EXTENSIONS [END]
+        sign() { # NAME ISSUER EXTENSIONS [END [COMMON_NAME]]
             export CA="$2.d"
             mkdir -p "$CA"
             touch "$CA/db"
             [ -e "$1.key" ] || openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"
-            openssl req -new -key "$1.key" -subj "/CN=$1" -out "$1.csr"
+            openssl req -new -key "$1.key" -subj "/CN=${5:-$1}" -out "$1.csr"
             if [ "$1" = "$2" ]; then self=-selfsign; else self="-cert $2.pem"; fi
             openssl ca -batch -notext -config ca.conf $self -keyfile "$2.key" -in "$1.csr" -out "$1.pem" -extensions "$3" \\
                 -startdate 20200101000000Z -enddate "${4:-$future}"
@@ -83,6 +86,8 @@ public final class TLSAuthority: Sendable {
         sign elsewhere intermediate elsewhere
         # Its common name is that of the host, and it has no other.
         sign localhost intermediate nameless
+        # The same, with alternative names that are no host's.
+        sign mailed intermediate mailed "$future" localhost
         sign self self server
         sign self-elsewhere self-elsewhere elsewhere
         # The key of `good` in a certificate of another authority.

@@ -11,10 +11,12 @@ public final class TLSServer: Sendable {
         public let bytes: Int
         /// The number of requests.
         public let requests: Int
+        /// Whether the client has presented a certificate.
+        public let hasCertificate: Bool
 
         /// What is expected.
-        public init(bytes: Int, requests: Int) {
-            (self.bytes, self.requests) = (bytes, requests)
+        public init(bytes: Int, requests: Int, hasCertificate: Bool = false) {
+            (self.bytes, self.requests, self.hasCertificate) = (bytes, requests, hasCertificate)
         }
     }
 
@@ -24,6 +26,8 @@ public final class TLSServer: Sendable {
         public var chain: String
         /// The file of the key of the first of them.
         public var key: String
+        /// Files with chain and key, of which each connection gets the next, in place of the former two.
+        public var chains: [String] = []
         /// The authority required of client certificates; `nil` for no client authentication.
         public var clientAuthority: String?
         /// The highest version of TLS, "1.2" for that one; `nil` for no limit.
@@ -69,7 +73,7 @@ public final class TLSServer: Sendable {
     /// Returns what was received over the next connection to be closed.
     public func nextConnection() async -> Connection? {
         let numbers = await process.readLine()?.split(separator: " ").compactMap { Int($0) } ?? []
-        return numbers.count == 2 ? Connection(bytes: numbers[0], requests: numbers[1]) : nil
+        return numbers.count == 3 ? Connection(bytes: numbers[0], requests: numbers[1], hasCertificate: numbers[2] == 1) : nil
     }
 
     private static let script = """
@@ -83,6 +87,13 @@ public final class TLSServer: Sendable {
                 context.load_verify_locations(o["clientAuthority"])
             if o.get("maximumVersion") == "1.2":
                 context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+        def next_context(number):
+            if not o["chains"]:
+                return context
+            own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            own.load_cert_chain(o["chains"][(number - 1) % len(o["chains"])])
+            return own
 
         def answer(c, number, head):
             path = head.split(b" ")[1].decode()
@@ -100,9 +111,10 @@ public final class TLSServer: Sendable {
                 c.sendall(("HTTP/1.1 200 OK\\r\\n%sContent-Length: %d\\r\\n\\r\\n%s" % (extra, len(body), body)).encode())
 
         def serve(c, number):
-            count = requests = 0
+            count = requests = presented = 0
             try:
-                c = context.wrap_socket(c, server_side=True)
+                c = next_context(number).wrap_socket(c, server_side=True)
+                presented = 1 if c.getpeercert() else 0
                 if o.get("relayPort"):
                     return relay(c, o["relayPort"])
                 rest = b""
@@ -121,7 +133,7 @@ public final class TLSServer: Sendable {
             except (OSError, ValueError):
                 pass
             c.close()
-            print(count, requests, flush=True)
+            print(count, requests, presented, flush=True)
 
         # By one thread: a TLS connection is not read and written by two at once.
         def relay(c, port):
@@ -157,7 +169,7 @@ public final class TLSServer: Sendable {
             back.start()
             pipe(c, s, total)
             back.join()
-            print(total[0], 1, flush=True)
+            print(total[0], 1, 0, flush=True)
 
         listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         print(listener.getsockname()[1], flush=True)

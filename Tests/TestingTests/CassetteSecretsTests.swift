@@ -50,6 +50,42 @@ import Testing
         }
     }
 
+    @Test(
+        "what surrounds a secret is stored byte by byte",
+        arguments: [
+            (
+                "application/json", #"{"n": 1.50, "big": 12345678901234567890, "token" : "x" , "null": null}"#,
+                #"{"n": 1.50, "big": 12345678901234567890, "token" : "<hidden>" , "null": null}"#
+            ),
+            ("text/event-stream", "id: 5\ndata: {\"token\":\"x\"}\n\n", "id: 5\ndata: {\"token\":\"<hidden>\"}\n\n"),
+            (
+                "application/xml", "<\u{301}<a b='<'><token c=\"d\">x</token>&lt;<token/>e",
+                "<\u{301}<a b='<'><token c=\"d\"><hidden></token>&lt;<token/>e"
+            ),
+            (
+                "application/xml", "<name>pass</name> <string>x</string><name>a</name><string>b</string>",
+                "<name>pass</name> <string><hidden></string><name>a</name><string>b</string>"
+            ),
+            (
+                "multipart/form-data; boundary=b",
+                "pre\r\n--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\u{FF}\r\n--b\r\ncontent-disposition: form-data; name=pin\r\n\r\nx\r\n--b--\r\n",
+                "pre\r\n--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\u{FF}\r\n--b\r\ncontent-disposition: form-data; name=pin\r\n\r\n<hidden>\r\n--b--\r\n"
+            ),
+        ]) func surroundings(_ type: String, _ body: String, _ stored: String) throws
+    {
+        // As text, and in an encoding that is no UTF-8.
+        for encoding in [String.Encoding.utf8, .isoLatin1] {
+            guard let data = body.data(using: encoding), let expected = stored.data(using: encoding) else { continue }
+            let exchange = StoredExchange(
+                method: "POST", url: "https://api.example.org/", headers: ["Content-Type": type], body: data,
+                outcome: .response(status: 200, headers: ["Content-Type": type], body: data, trailers: [:]))
+            let redacted = try #require(Cassette([exchange]).exchanges.first)
+            #expect(redacted.body == expected, "\(String(decoding: redacted.body, as: UTF8.self))")
+            guard case .response(_, _, let body, _) = redacted.outcome else { throw TestError("no response") }
+            #expect(body == expected)
+        }
+    }
+
     @Test("a body without secrets is stored byte by byte, and names can be excepted") func untouched() async throws {
         let body = "{ \"b\" : 1.50, \"a\":[true,null], \"password_hint\": \"x\", \"token\": \"kept\" }"
         let directory = try TemporaryDirectory()

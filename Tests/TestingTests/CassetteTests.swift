@@ -96,6 +96,39 @@ import Testing
         #expect(error.description.hasPrefix("No stored exchange matches GET \(server.url("/users/1")). There are:\n  1. GET"))
     }
 
+    @Test("an exchange with a body that is too large is not recorded, and named", arguments: ["/users/1", "/users"])
+    func largeBodies(_ path: String) async throws {
+        let cassette = try Cassette(directory: directory.url)
+        let manager = makeManager(RecordingTransport(cassette, maximumBodySize: 10))
+        #expect(try await manager.upload(Data("0123456789".utf8), to: server.url("/users")).serializingData().value.count == 10)
+        let isUpload = path == "/users"
+        let request = isUpload ? manager.upload(Data("0123456789A".utf8), to: server.url(path)) : manager.request(server.url(path))
+        #expect(try await request.serializingData().value.count > 10)
+        let error = await #expect(throws: CassetteError.self) { try await cassette.flush() }
+        #expect(error?.description.contains("\(isUpload ? "POST" : "GET") \(server.url(path)) has a body of more than 10 bytes") == true)
+        #expect(cassette.exchanges.count == 1)
+    }
+
+    @Test("a long recording is replayed without comparing all of it with each request")
+    func longRecording() async throws {
+        let count = 3_000
+        // Few items: what is compared counts here, and not the redaction of each of them.
+        let query = "item1=value&item2=value"
+        let cassette = Cassette(
+            (0..<count).map { index in
+                StoredExchange(
+                    method: "GET", url: "https://example.org/\(index)?\(query)",
+                    outcome: .response(status: 200, headers: [:], body: Data("\(index)".utf8), trailers: [:]))
+            })
+        let transport = try ReplayTransport(cassette, matching: .lenient)
+        let manager = makeManager(transport)
+        for index in (0..<count).reversed() {
+            let text = try await manager.request("https://example.org/\(index)?\(query)").serializingString().value
+            try #require(text == "\(index)")
+        }
+        #expect(transport.unusedExchanges.isEmpty)
+    }
+
     @Test("strict matching compares bodies, lenient matching does not, nor the order of a query") func matching() async throws {
         let cassette = Cassette([
             StoredExchange(

@@ -150,7 +150,8 @@ import Testing
         let transport = ScriptedTransport(keepsExchanges: false) { _ in .response() }
         transport.onStart { _ in depths.put(Thread.callStackReturnAddresses.count) }
         let observer = NoObserver()
-        for id in 1...1_000 { transport.start(TransferRequest(url: "https://api.example.org/"), id: id, observer: observer) }
+        let request = TransferRequest(url: "https://api.example.org/")
+        for id in 1...1_000 { transport.makeTransfer(request, id: id, observer: observer).start() }
         #expect(depths.count == 1_000 && Set(depths.all).count == 1)
         transport.shutDown()
     }

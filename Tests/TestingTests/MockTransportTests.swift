@@ -38,6 +38,51 @@ import Testing
         #expect(seen == ["500 ", "200 two", "200 three", "200 three"])
     }
 
+    @Test("interim responses come before a delay, and before a failure") func interim() async throws {
+        let clock = VirtualClock()
+        let hinted = MockResponse.text("body").delayed(by: .seconds(1)).interim(102).interim(103, headers: ["Link": "</a.css>"])
+        let mock = MockTransport(hinted, .failure(.connectionLost).interim(104), clock: clock)
+        let manager = SessionManager(mock: mock)
+        let request = manager.request("https://api.example.org/")
+        let received = Log<ResponseHead>()
+        request.onInterimResponse { received.append($0) }
+        // Without time.
+        await received.wait(for: 2)
+        #expect(received.elements.map(\.statusCode) == [102, 103] && received.elements.last?.value(for: "Link") == "</a.css>")
+        async let value = request.serializingString().value
+        await clock.advance(by: .seconds(1))
+        #expect(try await value == "body")
+        #expect(request.responseHead?.interimResponses == received.elements)
+        let failed = manager.upload(Data("body".utf8), to: "https://api.example.org/")
+        #expect(await failed.serializingData().response.error != nil)
+        #expect(await failed.interimResponses.reduce(into: []) { $0.append($1.statusCode) } == [104])
+    }
+
+    @Test("a status that is not interim fails the exchange", arguments: [99, 101, 200]) func notInterim(_ status: Int) async {
+        let response = await SessionManager(mock: MockResponse.text("body").interim(status)).request("\(base)/").serializingData().response
+        guard case .transferFailed(let failure)? = response.error?.asCurlewError else {
+            Issue.record("\(String(describing: response.error))")
+            return
+        }
+        #expect(failure.kind == .protocolViolation && failure.message.contains("\(status)"))
+    }
+
+    @Test("transports that record pass interim responses on, and do not record them") func recordedInterim() async throws {
+        let cassette = Cassette([])
+        for transport: any Transport in try [
+            RecordingTransport(cassette, base: MockTransport(.text("body").interim(103))),
+            ReplayTransport(Cassette([]), mode: .new, base: MockTransport(.text("body").interim(103))),
+        ] {
+            let request = SessionManager(transport: transport).request("\(base)/")
+            #expect(try await request.serializingString().value == "body")
+            #expect(await request.interimResponses.reduce(into: []) { $0.append($1.statusCode) } == [103])
+            #expect(request.responseHead?.interimResponses.map(\.statusCode) == [103])
+        }
+        let replayed = try SessionManager(transport: ReplayTransport(cassette)).request("\(base)/")
+        #expect(try await replayed.serializingString().value == "body")
+        #expect(replayed.responseHead?.interimResponses.isEmpty == true)
+    }
+
     @Test("stubs are chosen by method, URL, header and body, the latest first") func choice() async throws {
         mock.stub(respond: .status(404))
         mock.stub(.get, "/users/{id}") { .text("user \($0.parameters["id"] ?? "")") }

@@ -180,6 +180,10 @@ final class RecordingStreamObserver: StreamTransferObserver {
         var isCancelled: Bool {
             if case .cancelled = completion?.error as? CurlewError { true } else { false }
         }
+
+        var isInvalidated: Bool {
+            if case .sessionInvalidated = completion?.error as? CurlewError { true } else { false }
+        }
     }
 
     private let state = Lock(Record())

@@ -7,6 +7,8 @@ import CurlewTestSupport
 /// Records the events of a transfer, and lets a test wait for its completion.
 final class RecordingObserver: TransferObserver {
     struct Record: Sendable {
+        /// The interim responses that were reported by themselves, in order.
+        var interim: [ResponseHead] = []
         var head: ResponseHead?
         var body = Data()
         var pieces = 0
@@ -35,13 +37,16 @@ final class RecordingObserver: TransferObserver {
     }
 
     private let state = Lock(State())
+    private let onInterim: @Sendable (ResponseHead) -> Void
     private let onHead: @Sendable (ResponseHead) -> ReceiveAction
     private let onBytes: @Sendable (Int) -> ReceiveAction
 
     init(
+        onInterim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         onHead: @escaping @Sendable (ResponseHead) -> ReceiveAction = { _ in .proceed },
         onBytes: @escaping @Sendable (Int) -> ReceiveAction = { _ in .proceed }
     ) {
+        self.onInterim = onInterim
         self.onHead = onHead
         self.onBytes = onBytes
     }
@@ -67,6 +72,11 @@ final class RecordingObserver: TransferObserver {
             if isMet(record) || record.completion != nil { return record }
             await Task.yield()
         }
+    }
+
+    func transfer(_ id: Int, didReceiveInterim head: ResponseHead) {
+        state.withLock { $0.record.interim.append(head) }
+        onInterim(head)
     }
 
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
@@ -98,9 +108,25 @@ final class RecordingObserver: TransferObserver {
 }
 
 extension CurlTransport {
+    /// Makes a transfer and starts it.
+    @discardableResult
+    func start(_ request: TransferRequest, observer: any TransferObserver) -> any TransferHandle {
+        let transfer = makeTransfer(request, id: 1, observer: observer)
+        transfer.start()
+        return transfer
+    }
+
+    /// Makes a stream and starts it.
+    @discardableResult
+    func openStream(_ request: StreamTransferRequest, observer: any StreamTransferObserver) -> any StreamHandle {
+        let stream = makeStream(request, id: 1, observer: observer)
+        stream.start()
+        return stream
+    }
+
     /// Runs one transfer to completion.
-    func run(_ request: TransferRequest, id: Int = 1, observer: RecordingObserver = RecordingObserver()) async -> RecordingObserver.Record {
-        start(request, id: id, observer: observer)
+    func run(_ request: TransferRequest, observer: RecordingObserver = RecordingObserver()) async -> RecordingObserver.Record {
+        start(request, observer: observer)
         return await observer.end()
     }
 }

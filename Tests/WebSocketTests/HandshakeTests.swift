@@ -61,6 +61,7 @@ import Testing
 
     @Test("user name and password in a URL become Basic authentication unless there is another") func userInfo() throws {
         #expect(try lines(request("ws://user:pa%20ss@example.org/")).contains("Authorization: Basic dXNlcjpwYSBzcw=="))
+        #expect(throws: WebSocketError.self) { try lines(request("ws://us%3Aer:pass@example.org/")) }
         let own = try request("ws://user:pass@example.org/", headers: ["Authorization": "Bearer t"])
         #expect(lines(own).filter { $0.hasPrefix("Authorization") } == ["Authorization: Bearer t"])
     }
@@ -192,6 +193,14 @@ import Testing
         let result = try read("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + Self.validHead + "\r\n", by: size)
         guard case .switched(let head, _)? = result else { return #expect(Bool(false)) }
         #expect(head.statusCode == 101)
+    }
+
+    @Test("32 interim responses are skipped, more are refused") func interimResponses() throws {
+        let interim = "HTTP/1.1 103 Early Hints\r\n\r\n"
+        for end in [Self.validHead + "\r\n", "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"] {
+            #expect(try read(String(repeating: interim, count: 32) + end, by: 10_000) != nil)
+            #expect(throws: HandshakeViolation.invalidResponse) { try read(String(repeating: interim, count: 33) + end, by: 10_000) }
+        }
     }
 
     @Test("bytes after the head belong to the frames") func rest() throws {

@@ -15,7 +15,7 @@ import Testing
         do {
             for start in stride(from: 0, to: bytes.count, by: size) {
                 reader.feed(bytes[start..<min(start + size, bytes.count)])
-                while let event = try reader.next() { events.append(event) }
+                while let event = try reader.next() { if event != .fragment { events.append(event) } }
             }
             return (events, nil)
         } catch {
@@ -37,6 +37,15 @@ import Testing
         // With pings in between, too.
         let flood = repeated(empty + Self.frame(.ping, ""), 1_001)
         #expect(events(Self.frame(.binary, "", isFinal: false) + flood, by: size).code == .policyViolation)
+    }
+
+    @Test("each frame is an event of its own, so that their reader can give others a turn") func fragments() throws {
+        var reader = MessageReader(limits: .init())
+        let part = Self.frame(.continuation, "b", isFinal: false)
+        reader.feed(Self.frame(.text, "a", isFinal: false) + part + part + Self.frame(.continuation, "c"))
+        for _ in 0..<3 { #expect(try reader.next() == .fragment) }
+        #expect(try reader.next() == .message(.text("abbc")))
+        #expect(try reader.next() == nil)
     }
 
     @Test("compressed blocks that carry nothing end the connection", arguments: [5, 4096])

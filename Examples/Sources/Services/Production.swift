@@ -26,7 +26,7 @@ struct ProductionService: HTTPService {
     }
 
     func mapError(_ error: ServiceError) -> RequestError {
-        if case .requestFailed(statusCode: 404, _) = error { .noSuchBird } else { .other(error) }
+        if case .requestFailed(statusCode: 404, _, _) = error { .noSuchBird } else { .other(error) }
     }
 }
 
@@ -35,7 +35,7 @@ struct RefreshingRetrier: ServiceRetrier {
     let tokens: Tokens
 
     func retry<Request: ServiceRequest>(_ request: Request, failingWith error: ServiceError) async -> Bool {
-        guard case .requestFailed(statusCode: 401, _) = error else { return false }
+        guard case .requestFailed(statusCode: 401, _, _) = error else { return false }
         return await tokens.renew()
     }
 }

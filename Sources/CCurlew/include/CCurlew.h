@@ -77,8 +77,11 @@ bool ccurlew_tls_end_sending(CURL *easy);
 /* OpenSSL's object for the connection that a transfer uses; NULL without TLS, or with another library. */
 const void *ccurlew_tls_session(CURL *easy);
 
-/* Whether the host's certificate has alternative names (RFC 5280, section 4.2.1.6); true if that is unknown. */
+/* Whether the host's certificate has alternative names of a host: names of DNS or IP addresses (RFC 5280, section 4.2.1.6); true if that is
+   unknown. */
 bool ccurlew_tls_has_names(CURL *easy);
+/* The same for an X509. */
+bool ccurlew_names_host(const void *x509);
 
 /* Sets OpenSSL's message callback on a connection: written or received, version, content type, bytes, session, context.
    False if that is not possible. */
@@ -89,11 +92,11 @@ bool ccurlew_tls_watch(CURL *easy, ccurlew_tls_message_callback callback, void *
 /* A certificate in DER; valid during the call only. */
 typedef void (*ccurlew_certificate_callback)(void *context, const unsigned char *bytes, size_t length);
 
-/* Passes the certificates of the connection in use to the callback, the leaf first: those that the host sent, in the order sent, or the
-   path from the leaf that TLS has built, as far as each was signed by the next. False if they are not available: without TLS, on a resumed
-   session, or if libcurl's TLS library is not OpenSSL. */
-bool ccurlew_tls_sent_certificates(CURL *easy, ccurlew_certificate_callback callback, void *context);
-bool ccurlew_tls_path(CURL *easy, ccurlew_certificate_callback callback, void *context);
+/* Passes the certificates of a connection (ccurlew_tls_session) to the callback, the leaf first: those that the host sent, in the order
+   sent, or the path from the leaf that TLS has built, as far as each was signed by the next. False if they are not available: without TLS,
+   on a resumed session, or if libcurl's TLS library is not OpenSSL. */
+bool ccurlew_tls_sent_certificates(const void *ssl, ccurlew_certificate_callback callback, void *context);
+bool ccurlew_tls_path(const void *ssl, ccurlew_certificate_callback callback, void *context);
 
 /* Whether the host of the connection in use has requested a client certificate. */
 bool ccurlew_tls_requests_certificate(CURL *easy);
@@ -119,18 +122,38 @@ struct ccurlew_anchors {
 const char *ccurlew_verify(const struct ccurlew_bytes *chain, size_t count, const struct ccurlew_anchors *anchors,
                            ccurlew_certificate_callback callback, void *context);
 
-/* The default locations of certificates: libcurl's, or where these are missing on this system, the usual ones; NULL if there is none. */
-const char *ccurlew_default_ca_file(void);
-const char *ccurlew_default_ca_directory(void);
+/* The locations of certificates that the environment names, as for OpenSSL and curl; NULL if it names none. */
+const char *ccurlew_environment_ca_file(void);
+const char *ccurlew_environment_ca_directory(void);
+
+/* The default locations of certificates: the environment's, else libcurl's, or where these are missing on this system, the usual ones; NULL
+   if there is none. */
+const char *ccurlew_default_ca_file(bool uses_environment);
+const char *ccurlew_default_ca_directory(bool uses_environment);
 
 /* Makes libcurl read the default authorities once, rather than for each connection. libcurl caches the certificates of a file, but
    not if there is a directory as well, as on Debian: each connection then takes 20 ms of the event loop. The directory is added to
    libcurl's cached store. */
-CURLcode ccurlew_cache_default_authorities(CURL *easy);
+CURLcode ccurlew_cache_default_authorities(CURL *easy, bool uses_environment);
 
 /* Refuses certificates without subject alternative names in the handshakes of a transfer: those with its proxy, and with the server that
    resolves its names, of which there is no later sight. To be called after the authorities are set. */
 CURLcode ccurlew_require_names(CURL *easy);
+
+/* What decides in the handshakes of an SSL_CTX, which owns it, whether a client certificate is presented: called when the host has
+   requested one and TLS has verified the host's own, which is the last moment before ours is sent. False ends the handshake. */
+struct ccurlew_presentation_guard {
+    void *context;
+    bool (*may_present)(void *context, const void *ssl);
+    void (*release)(void *context);
+};
+/* Makes the guard of a connection for the object set as CURLOPT_PRIVATE. */
+typedef struct ccurlew_presentation_guard (*ccurlew_presentation_callback)(void *member);
+/* Guards the connections that a transfer makes; libcurl itself checks names and pins only after the handshake. Also requires names, as
+   ccurlew_require_names does, in whose place it is then called. No effect if libcurl's TLS library is not OpenSSL. */
+CURLcode ccurlew_guard_presentation(CURL *easy, bool requires_names, ccurlew_presentation_callback callback);
+/* Whether the host's certificate is for a name or an address (RFC 9525, section 6); for a guard. */
+bool ccurlew_tls_names(const void *ssl, const char *host);
 
 /* curl_multi_setopt and curl_share_setopt, by type of argument. */
 typedef int (*ccurlew_socket_callback)(CURL *easy, curl_socket_t socket, int what, void *context, void *socket_context);

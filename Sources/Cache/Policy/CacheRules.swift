@@ -181,9 +181,9 @@ package enum CacheRules {
 
     /// The fields of a stored response that may be delivered without a validation: not those that its `no-cache` names (section 5.2.2.4).
     package static func unvalidatedFields(of response: StoredResponse) -> HTTPHeaders {
-        let hidden = response.directives.noCacheFields
+        let hidden = Set(response.directives.noCacheFields.map { $0.lowercased() })
         guard !hidden.isEmpty else { return response.headers }
-        return HTTPHeaders(response.headers.filter { field in !hidden.contains { field.isNamed($0) } })
+        return HTTPHeaders(response.headers.filter { !hidden.contains($0.name.lowercased()) })
     }
 
     private static func ranges(of response: StoredResponse, satisfy condition: String) -> Bool {

@@ -18,10 +18,10 @@ package struct EntityTag: Sendable, Hashable {
     }
 
     /// Compares two tags weakly (RFC 9110, section 8.8.3.2).
-    package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
+    package func matchesWeakly(_ other: EntityTag) -> Bool { opaque.hasSameBytes(as: other.opaque) }
 
     /// Compares two tags strongly: weak ones are never equal.
-    package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && text == other.text }
+    package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && text.hasSameBytes(as: other.text) }
 
     /// The tags of `If-Match` or `If-None-Match`; `nil` for `*`.
     package static func list(_ value: String) -> [EntityTag]? {

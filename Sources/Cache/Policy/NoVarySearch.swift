@@ -42,9 +42,12 @@ package struct NoVarySearch: Sendable, Hashable {
         guard ignoresOrder || ignored != .only([]) else { return nil }
     }
 
+    /// The longest field that is read, in bytes.
+    private static let longest = 8 << 10
+
     /// Parses the field of a response; `nil` without a valid one that changes anything.
     package init?(_ headers: HTTPHeaders) {
-        guard let text = headers.value(for: "No-Vary-Search") else { return nil }
+        guard let text = headers.value(for: "No-Vary-Search"), text.utf8.count <= Self.longest else { return nil }
         self.init(text)
     }
 
@@ -166,6 +169,7 @@ struct StructuredParser {
     /// The members in order, with the last value of each key; `nil` if the text is no dictionary.
     mutating func dictionary() -> [(key: String, value: Value)]? {
         var members: [(key: String, value: Value)] = []
+        var places: [String: Int] = [:]
         skip()
         while current != nil {
             guard let key = key() else { return nil }
@@ -175,8 +179,12 @@ struct StructuredParser {
                 value = parsed
             }
             guard parameters() else { return nil }
-            members.removeAll { $0.key == key }
-            members.append((key, value))
+            if let place = places[key] {
+                members[place].value = value
+            } else {
+                places[key] = members.count
+                members.append((key, value))
+            }
             skip(tabs: true)
             guard current != nil else { return members }
             guard take(",") else { return nil }
@@ -217,7 +225,8 @@ struct StructuredParser {
                 guard let text = string() else { return nil }
                 strings.append(text)
             } else {
-                guard value() != nil else { return nil }
+                // A list in a list is invalid (RFC 9651, section 3.1.1), and would be read by a recursion as deep as the text says.
+                guard current != UInt8(ascii: "("), value() != nil else { return nil }
                 isOther = true
             }
             guard parameters() else { return nil }

@@ -93,11 +93,11 @@ package enum StorageRules {
     /// The fields that are stored of a response: all but hop-by-hop ones and cookies (section 3.1); of a part also without `Content-Range`
     /// and `Content-Length`, which are the part's.
     package static func storable(_ headers: HTTPHeaders, isPart: Bool = false) -> HTTPHeaders {
-        let named = FieldList.members(of: "Connection", in: headers)
+        let named = Set(FieldList.members(of: "Connection", in: headers).map { $0.lowercased() })
         let dropped = unstoredFields + (isPart ? ["Content-Range", "Content-Length"] : [])
         return HTTPHeaders(
             headers.filter { field in
-                !dropped.contains { field.isNamed($0) } && !named.contains { field.name.equalsIgnoringASCIICase($0) }
+                !dropped.contains { field.isNamed($0) } && (named.isEmpty || !named.contains(field.name.lowercased()))
             })
     }
 
@@ -184,12 +184,12 @@ package enum StorageRules {
         var result = Invalidation()
         let origin = HTTPOrigin(url: url)
         if !method.isSafe, (200..<400).contains(received.statusCode) {
-            result.urls = [withoutFragment(url)]
+            result.urls = [identity(of: url)]
             for name in ["Location", "Content-Location"] {
                 guard let reference = received.headers.values(for: name).first, let other = resolve(reference),
                     let otherOrigin = HTTPOrigin(url: other), otherOrigin == origin
                 else { continue }
-                let plain = withoutFragment(other)
+                let plain = identity(of: other)
                 if !result.urls.contains(plain) { result.urls.append(plain) }
             }
         }
@@ -201,10 +201,24 @@ package enum StorageRules {
         return result
     }
 
-    /// A URL without its fragment, which is no part of a request.
-    package static func withoutFragment(_ url: String) -> String {
-        guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "#")) else { return url }
-        return String(url[..<mark])
+    /// The URL by which responses are stored and found: without its fragment, which is no part of a request, and normalized: scheme and host
+    /// in lower case, without the scheme's default port, with a slash for an empty path (RFC 9110, section 4.2.3).
+    package static func identity(of url: String) -> String {
+        let whole = url.utf8.firstIndex(of: UInt8(ascii: "#")).map { String(url[..<$0]) } ?? url
+        let bytes = whole.utf8
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[colon...].starts(with: "://".utf8) else { return whole }
+        let start = bytes.index(colon, offsetBy: 3)
+        let end = bytes[start...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? bytes.endIndex
+        guard !bytes[start..<end].contains(UInt8(ascii: "@")) else { return whole }
+        let hasCapitals = bytes[..<end].contains { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
+        let hasPath = end != bytes.endIndex && bytes[end] == UInt8(ascii: "/")
+        var authority = whole[start..<end]
+        if let port = authority.utf8.lastIndex(of: UInt8(ascii: ":")) {
+            let standard = bytes.distance(from: bytes.startIndex, to: colon) == "https".utf8.count ? ":443" : ":80"
+            if authority[port...] == ":" || authority[port...] == standard { authority = authority[..<port] }
+        }
+        guard hasCapitals || !hasPath || authority.endIndex != end else { return whole }
+        return "\(whole[..<start].lowercased())\(authority.lowercased())\(hasPath ? "" : "/")\(whole[end...])"
     }
 }
 

@@ -45,3 +45,10 @@ public struct CacheKey: Sendable, Hashable {
     /// The SHA-256 digest of the bytes as 64 hexadecimal digits, which is a valid file name.
     public var digest: String { SHA256.digest(of: bytes).hexDigits }
 }
+
+// MARK: - CustomReflectable
+
+extension CacheKey: CustomReflectable {
+    /// The number of bytes only: the strings are URLs and values of fields.
+    public var customMirror: Mirror { .redacted(self, ["count": bytes.count]) }
+}

@@ -59,4 +59,13 @@ public protocol ObservableCacheStorage: CacheStorage {
     ///   to the store for example. Must not call the store.
     /// - Returns: what keeps the observation alive.
     func observeChanges(_ report: @escaping @Sendable (_ key: CacheKey?) -> Void) -> CacheObservation
+
+    /// Tells the other objects of the store, in this process and in others, that any entry may have changed: they drop all copies, also those
+    /// of entries that the store itself has lost already, because it evicts. Does nothing by default.
+    func announceChanges() throws
+}
+
+extension ObservableCacheStorage {
+    /// Does nothing.
+    public func announceChanges() throws {}
 }

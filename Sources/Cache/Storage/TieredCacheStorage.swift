@@ -107,6 +107,12 @@ public final class TieredCacheStorage: CacheStorage {
         try (back as? any TaggingCacheStorage)?.announceRemoval(ofTag: tag)
     }
 
+    /// Removes all copies, here and in other processes.
+    func removeCopies() throws {
+        changes.change { front.removeAll() }
+        try (back as? any ObservableCacheStorage)?.announceChanges()
+    }
+
     func write(_ entry: CacheEntry, _ key: CacheKey, _ body: () throws -> Void) throws {
         // Others see the old entry until the back has the new one, or has failed.
         changes.change { front.removeEntry(for: key) }

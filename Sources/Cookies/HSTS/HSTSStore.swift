@@ -78,8 +78,10 @@ public final class HSTSStore: Sendable {
 
     /// Adds a host, as if it had sent the field; does nothing for an address.
     ///
-    /// - Throws: if the file can't be read or written; the host counts in memory nevertheless.
+    /// - Throws: ``/CurlewHTTP/CurlewError/invalidURL(url:in:)`` for a text that is no host, such as one with a scheme, a port or an
+    ///   asterisk; another error if the file can't be read or written, where the host counts in memory nevertheless.
     public func set(_ host: HSTSHost) throws {
+        guard URLHost.comparable(ifValid: host.host) != nil else { throw CurlewError.invalidURL(url: host.host) }
         guard let name = HSTSTable.normalized(host.host) else { return }
         let now = now()
         let entry = HSTSHost(host: name, includesSubdomains: host.includesSubdomains, expirationDate: host.expirationDate)

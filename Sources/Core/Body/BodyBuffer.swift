@@ -182,16 +182,18 @@ final class BodyBuffer: Sendable {
 
     /// Returns all buffered bytes, and waits for the next piece if there are none; `nil` at the end. One reader at a time.
     ///
-    /// - Throws: the error with which the body failed; `CancellationError` if the waiting task is cancelled; ``CurlewError/cancelled`` if
+    /// - Throws: the error with which the body failed; `CancellationError` if the reading task is cancelled; ``CurlewError/cancelled`` if
     ///   another task is waiting already.
     func next() async throws -> Data? {
+        // A reader that is slower than the peer never waits. It gives other tasks a turn nevertheless.
+        if state.withLock({ !$0.bytes.isEmpty }) { await Task.yield() }
         let wait = UniqueWait()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let result = state.withLock { state -> Result<Data?, any Error>? in
-                    guard state.bytes.isEmpty || state.isHeld else { return .success(takeAll(&state)) }
-                    if let end = state.end { return end.map { nil } }
+                    if state.bytes.isEmpty || state.isHeld, let end = state.end { return end.map { nil } }
                     guard !Task.isCancelled else { return .failure(CancellationError()) }
+                    guard state.bytes.isEmpty || state.isHeld else { return .success(takeAll(&state)) }
                     guard case .absent = state.reader else { return .failure(CurlewError.cancelled) }
                     state.reader = .waiting(continuation, wait)
                     return nil

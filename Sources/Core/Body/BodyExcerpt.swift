@@ -4,21 +4,19 @@ import CurlewHTTP
 
 /// The beginning of a refused response's body, as text for an error.
 enum BodyExcerpt {
-    /// Returns the body as text, cut between two characters if it is longer than a limit in bytes; `nil` if it is empty or no text.
+    /// Returns the body as text, cut between two characters if it is longer than a limit in bytes, or is cut already; `nil` if it is empty
+    /// or no text.
     ///
-    /// Text is valid in its charset, by default UTF-8, and has no control characters but tabs and line breaks, so that the excerpt of a
-    /// binary body can't garble a log. A `text` type without a charset may also be in ISO 8859-1.
-    static func text(of body: Data, limit: Int, contentType: String?) -> String? {
+    /// Text is valid in its encoding (see `EncodedText`), and has no control characters but tabs and line breaks, so that the excerpt of
+    /// a binary body can't garble a log. A `text` type that names no encoding may also be in ISO 8859-1.
+    static func text(of body: Data, limit: Int, isCut: Bool = false, contentType: String?) -> String? {
         guard !body.isEmpty else { return nil }
         let bytes = body.prefix(limit)
-        let given = contentType.flatMap { String.Encoding(contentType: $0) }
+        let excerpt = EncodedText(bytes, contentType: contentType)
         let isText = contentType.flatMap { MediaType($0) }?.type.equalsIgnoringASCIICase("text") ?? false
-        let encodings = given.map { [$0] } ?? (isText ? [.utf8, .isoLatin1] : [.utf8])
         // A character has at most four bytes, of which the cut may have left three.
-        let cuts = 0...(bytes.count < body.count ? min(3, bytes.count) : 0)
-        let text = encodings.lazy.compactMap { encoding in
-            cuts.lazy.compactMap { String(data: bytes.dropLast($0), encoding: encoding) }.first
-        }.first
+        let cuts = 0...(isCut || bytes.count < body.count ? min(3, bytes.count) : 0)
+        let text = cuts.lazy.compactMap { excerpt.text(withoutLast: $0) }.first ?? (isText ? excerpt.latin1Text : nil)
         guard let text, !text.unicodeScalars.contains(where: \.isControl) else { return nil }
         return text
     }

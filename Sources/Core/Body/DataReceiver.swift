@@ -24,9 +24,7 @@ final class DataReceiver: BodyReceiver {
         var progress: ProgressReporter?
         /// Whether the session's delegate gets the body instead of the request.
         var isTaken = false
-        /// How much of a body that is refused at its head is received.
-        var refusal = RefusedBody.Policy.none
-        /// The beginning of the refused body.
+        /// The beginning of a body that was refused at its head.
         var refused: RefusedBody?
         /// The head of a body that is read as it is received, for a reader that is attached later.
         var head: ResponseHead?
@@ -118,7 +116,7 @@ final class DataReceiver: BodyReceiver {
         let (result, count, progress) = state.withLock { state -> (Result<ReceiveAction, any Error>, Int64, ProgressReporter?) in
             state.count += Int64(bytes.count)
             guard state.refused == nil else {
-                return (.success(state.refused?.append(bytes, limit: state.refusal.limit) ?? .proceed), state.count, nil)
+                return (.success(state.refused?.append(bytes) ?? .proceed), state.count, nil)
             }
             return (Result { try append(bytes, &state) }, state.count, state.progress)
         }
@@ -145,25 +143,19 @@ final class DataReceiver: BodyReceiver {
 
     // MARK: Refused bodies
 
-    /// The beginning of a body that was refused at its head; `nil` if none was, or none of it is received.
-    var refusedBody: Data? { state.withLock { $0.refused?.bytes } }
+    /// The beginning of a body that was refused at its head; `nil` if none was.
+    var refusedBody: RefusedBody? { state.withLock { $0.refused } }
 
-    /// Sets how much of a body that is refused at its head is received.
-    func keepRefusedBodies(_ policy: RefusedBody.Policy) {
-        state.withLock { $0.refusal = policy }
-    }
-
-    /// Receives the body, which was refused at its head, as far as the policy allows.
-    ///
-    /// - Returns: whether any of it is received, and for how long; `nil` if that was returned before.
-    func keepRefusedBody() -> (isKept: Bool, timeout: Duration?) {
+    /// Receives no more than the beginning of the body, which was refused at its head. Returns `false` if that was done before.
+    func keepRefusedBody() -> Bool {
         state.withLock { state in
-            guard state.refusal.limit > 0 else { return (false, nil) }
-            guard state.refused == nil else { return (true, nil) }
+            guard state.refused == nil else { return false }
             state.refused = RefusedBody()
-            return (true, state.refusal.timeout)
+            return true
         }
     }
+
+    func complete(_ outcome: TransferCompletion) { state.withLock { $0.refused?.complete(outcome) } }
 
     // MARK: Readers
 
@@ -230,7 +222,7 @@ final class DataReceiver: BodyReceiver {
         state.withLock { state in
             let sink = state.sink
             state.progress?.reset()
-            state = State(progress: state.progress, refusal: state.refusal)
+            state = State(progress: state.progress)
             switch sink {
             case .memory: break
             case .file(let file): file.discard()

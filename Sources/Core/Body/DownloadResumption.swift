@@ -76,11 +76,12 @@ final class DownloadResumption: Sendable {
     // MARK: Requesting the rest
 
     /// Makes a transfer request the rest, if there is a part to resume from. Opens files, so it may block briefly.
-    func prepare(_ transfer: inout TransferRequest, _ request: ResumableRequest?) {
+    func prepare(_ transfer: inout TransferRequest, _ request: ResumableRequest?, in session: Session) {
         // A range that the user has set is another part of the file; only GET has ranges (RFC 9110, section 14.2).
         let isPossible = transfer.method == .get && transfer.body == nil && transfer.headers.value(for: "Range") == nil
+        let request = isPossible ? request?.sent(as: session.firstExchange(of: transfer)) : nil
         let own = state.withLock { state -> PartFile? in
-            state.request = isPossible ? request : nil
+            state.request = request
             state.file = nil
             state.offset = nil
             state.finished = nil
@@ -91,7 +92,7 @@ final class DownloadResumption: Sendable {
             if let part { state.record = part.record }
             return part?.file
         }
-        guard isPossible, let request else { return }
+        guard let request else { return }
         // A coded body can't be resumed.
         if stableURL != nil { transfer.headers.update(name: "Accept-Encoding", value: "identity") }
         guard let (record, file) = open(request, own) else { return askAboutFinishedFile(&transfer, request) }
@@ -110,17 +111,18 @@ final class DownloadResumption: Sendable {
     /// Makes a transfer ask whether the file at the destination is current, if that is a finished download of the same URL.
     private func askAboutFinishedFile(_ transfer: inout TransferRequest, _ request: ResumableRequest) {
         guard let destination, FinishedDownload.mayAsk(transfer.headers),
-            let finished = FinishedDownload(of: request, at: destination)
+            let finished = FinishedDownload(of: request, at: destination), let condition = finished.condition
         else { return }
         state.withLock { $0.finished = finished }
-        transfer.headers.update(name: finished.condition.name, value: finished.condition.value)
+        transfer.headers.update(condition)
     }
 
     /// Opens the part file and returns it with its record; `nil` if there is nothing to resume from, or another download has locked it.
     private func open(_ request: ResumableRequest, _ own: PartFile?) -> (ResumeRecord, PartFile)? {
         let known = state.withLock { $0.record }
         if let own, let known {
-            guard known.url == request.url, own.offset > 0, own.offset <= known.total ?? .max else { return nil }
+            guard known.url == request.url, known.responder == request.responder, own.offset > 0, own.offset <= known.total ?? .max
+            else { return nil }
             return (known, own)
         }
         guard let url = known.map({ URL(fileURLWithPath: $0.partFile) }) ?? stableURL, let file = PartFile(continuing: url) else {
@@ -128,8 +130,11 @@ final class DownloadResumption: Sendable {
         }
         // A file with a stable name is described by the record on disk: another download may have replaced it since this record was made.
         let stored = known?.isStable == false ? nil : Self.storedRecord(url)
-        guard let record = known ?? stored, record.url == request.url else { return nil }
-        guard !record.isStable || (stored?.url == record.url && stored?.validator == record.validator) else { return nil }
+        guard var record = known ?? stored, record.url == request.url, record.responder == request.responder else { return nil }
+        if record.isStable {
+            guard let stored, stored.describesSameBytes(as: record) else { return nil }
+            record.sender = stored.sender
+        }
         guard file.offset > 0, file.offset <= record.total ?? .max else { return nil }
         return (record, file)
     }
@@ -137,19 +142,27 @@ final class DownloadResumption: Sendable {
     private static func recordURL(_ partFile: URL) -> URL { partFile.appendingPathExtension("json") }
 
     private static func storedRecord(_ partFile: URL) -> ResumeRecord? {
-        (try? Data(readingFrom: recordURL(partFile))).flatMap { try? ResumeRecord($0) }
+        (try? PrivateFile.read(recordURL(partFile).path, upTo: 1 << 20)).flatMap { try? ResumeRecord($0) }
     }
 
     // MARK: Judging the response
 
-    /// Returns what the head of a response means, and the offset at which the part file ends.
-    func judge(_ head: ResponseHead) -> (decision: ResumeDecision, offset: Int64) {
-        let (record, offset) = state.withLock { state in
-            state.version = nil
-            return (state.record, state.offset)
+    /// Notes from where a response comes, and whose credentials have answered a challenge before it.
+    func note(source: String, user: String?) {
+        state.withLock { state in
+            state.request?.source = source
+            state.request?.user = user
         }
-        guard let record, let offset else { return (head.statusCode == 200 ? .startOver : .unrelated, 0) }
-        return (ResumeDecision(record, offset: offset, head), offset)
+    }
+
+    /// Returns what the head of a response means, and the offset at which the part file ends. Its source is noted before.
+    func judge(_ head: ResponseHead) -> (decision: ResumeDecision, offset: Int64) {
+        let (record, offset, request) = state.withLock { state in
+            state.version = nil
+            return (state.record, state.offset, state.request)
+        }
+        guard let record, let offset, let request else { return (head.statusCode == 200 ? .startOver : .unrelated, 0) }
+        return (ResumeDecision(record, offset: offset, head, to: request), offset)
     }
 
     /// The content type of the first response, for a response that does not repeat it.
@@ -158,8 +171,10 @@ final class DownloadResumption: Sendable {
     /// The offset of the requested range; `nil` if the whole was requested.
     var offset: Int64? { state.withLock { $0.offset } }
 
-    /// The finished file at the destination that a 304 is about; `nil` if the request has not asked about it.
-    var finished: FinishedDownload? { state.withLock { $0.finished } }
+    /// The finished file at the destination that a 304 is about, and what has asked about it; `nil` if the request has not.
+    var finished: (file: FinishedDownload, request: ResumableRequest)? {
+        state.withLock { state in state.finished.flatMap { file in state.request.map { (file, $0) } } }
+    }
 
     /// The version of the received body, to mark the finished file with; `nil` if a later download can't ask about it.
     var version: FinishedDownload.Version? { state.withLock { $0.version } }
@@ -171,7 +186,7 @@ final class DownloadResumption: Sendable {
             defer { state.finished = nil }
             return state.finished
         }
-        if let finished { transfer.headers.remove(name: finished.condition.name) }
+        if let condition = finished?.condition { transfer.headers.remove(name: condition.name) }
         transfer.headers.remove(name: "Range")
         transfer.headers.remove(name: "If-Range")
     }
@@ -182,7 +197,7 @@ final class DownloadResumption: Sendable {
     func takeFile(total: Int64? = nil) -> PartFile? {
         state.withLock { state in
             if let total { state.record?.total = total }
-            if destination != nil { state.version = state.record.map { FinishedDownload.Version($0) } }
+            if destination != nil { state.version = state.record.map { FinishedDownload.Version($0, state.request) } }
             defer { state.file = nil }
             return state.file
         }
@@ -342,12 +357,12 @@ final class ResumablePart: Sendable {
                 state.record.partFile = file.url.path
                 state.file = nil
             }
-            return state.record.data
+            return state.record.withoutSender.data
         }
     }
 
     /// The size of the resume data, in bytes.
-    var count: Int { state.withLock { $0.record }.data?.count ?? 0 }
+    var count: Int { state.withLock { $0.record }.withoutSender.data?.count ?? 0 }
 
     /// Hands the part to another attempt; without a file if the user owns that.
     func reclaim() -> (record: ResumeRecord, file: PartFile?) {

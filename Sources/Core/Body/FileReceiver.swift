@@ -95,23 +95,24 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
 
     var receivedCount: Int64 { downloadProgress.count }
 
-    /// Where the body was written; the file does not exist there any more once it was moved to its destination.
+    /// Where the body was written; the file does not exist there any more once it was moved to its destination. `nil` once it was removed.
     var temporaryURL: URL? { fileState.withLock { $0.temporaryURL } }
-    /// The file's destination, also if it could not be moved there.
+    /// The file's destination, also if it could not be moved to the one of a closure. `nil` once it was removed.
     var destinationURL: URL? { fileState.withLock { $0.destinationURL } }
 
     /// Whether the file is that of an earlier download, which the server has confirmed.
     var isUnchanged: Bool { fileState.withLock { $0.isUnchanged } }
 
     /// The file that the handlers read.
-    var fileURL: URL? { fileState.withLock { $0.destinationURL ?? $0.temporaryURL } }
+    var fileURL: URL? { fileState.withLock { $0.isMoved ? $0.destinationURL : $0.temporaryURL } }
 
     // MARK: While the transfer runs
 
     func receive(_ head: ResponseHead, _ exchange: Exchange) throws -> HeadAction {
         listeners = exchange.listeners
-        if head.statusCode == 304, let url = destination.resumed, let finished = resumption.finished {
-            return receive(head, about: finished, at: url, from: exchange.task?.currentTransfer?.url ?? "")
+        resumption.note(source: exchange.task?.currentTransfer?.url ?? "", user: exchange.task?.authenticatedUser)
+        if head.statusCode == 304, let url = destination.resumed, let (finished, request) = resumption.finished {
+            return receive(head, about: finished, at: url, for: request)
         }
         let (decision, offset) = resumption.judge(head)
         switch decision {
@@ -134,8 +135,8 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
     }
 
     /// Keeps the finished file at the destination if the response is about it, and the file has not changed since the request was sent.
-    private func receive(_ head: ResponseHead, about finished: FinishedDownload, at url: URL, from source: String) -> HeadAction {
-        guard finished.isConfirmed(by: head, from: source), finished.isIntact(at: url) else {
+    private func receive(_ head: ResponseHead, about finished: FinishedDownload, at url: URL, for request: ResumableRequest) -> HeadAction {
+        guard finished.isConfirmed(by: head, from: request.source, for: request.senderDigest), finished.isIntact(at: url) else {
             return .restart { [resumption] in resumption.requestWhole(&$0) }
         }
         bodyCount = finished.length
@@ -288,6 +289,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         try giveName(to: file)
         take(file.url)
         file.discard()
+        forgetFile()
         fileState.withLock { $0.isSettled = true }
         return true
     }
@@ -313,12 +315,9 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
     }
 
     private func removeRefused() {
-        guard case .known(let url, _) = destination else { return }
-        let wasMoved = fileState.withLock { state in
-            defer { state.isMoved = false }
-            return state.isMoved
-        }
-        if wasMoved { unlink(url.path) }
+        guard case .known(let url, _) = destination, fileState.withLock({ $0.isMoved }) else { return }
+        forgetFile()
+        unlink(url.path)
     }
 
     /// Performs `body` on the file unless it was committed or discarded; discards the file of a failed attempt.
@@ -359,9 +358,12 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         fileState.withLock { $0.isMoved = true }
     }
 
+    /// No response names a file that was removed.
     private func forgetFile() {
         fileState.withLock { state in
             state.temporaryURL = nil
+            state.destinationURL = nil
+            state.isMoved = false
             state.file = nil
         }
     }

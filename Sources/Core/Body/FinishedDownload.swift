@@ -17,14 +17,19 @@ package struct FinishedDownload: Codable, Equatable, Sendable {
 
     /// The version of the JSON's form. One of another version does not count.
     private let version: Int
-    /// The SHA-256 digest of the request's URL.
+    /// The SHA-256 digest of the request's URL, and of who has answered it.
     private let url: String
     /// The same of the URL that responded, after redirects.
     private let source: String
-    /// The response's `ETag`, strong or weak, or else its `Last-Modified` (RFC 9110, section 8.8).
+    /// The same without its query; `nil` in marks of earlier versions.
+    private var place: String?
+    /// The response's `ETag`, strong or weak, or else its `Last-Modified` (RFC 9110, section 8.8); empty if it had none of use.
     private let validator: String
     /// The response's content type, which a 304 need not repeat.
     let contentType: String?
+    /// `nil` for a request without credentials, otherwise empty: others may read the attribute, and could find a password by its digest. So
+    /// a file that was sent to a user is that of no other request unless a strong entity tag says so.
+    private var sender: String?
     /// The file's length in bytes.
     package let length: Int64
     /// The file's modification time: seconds and nanoseconds.
@@ -39,27 +44,32 @@ extension FinishedDownload {
         let url: String
         let validator: String
         let contentType: String?
+        let sender: String?
 
-        /// The version of a response with the whole body; `nil` if it has no validator by which a later request can ask for changes.
+        /// The version of a response with the whole body; `nil` for another one.
         init?(_ request: ResumableRequest, _ head: ResponseHead) {
-            guard head.statusCode == 200, let validator = head.finishedValidator else { return nil }
-            self.init(url: request.url, validator: validator, contentType: head.value(for: "Content-Type"))
+            guard head.statusCode == 200 else { return nil }
+            self.init(request.identity, head, request.senderDigest)
         }
 
-        /// The version of which a part file is.
-        init(_ record: ResumeRecord) {
-            self.init(url: record.url, validator: record.validator, contentType: record.contentType)
+        /// The version of which a part file is, that a request has completed.
+        init(_ record: ResumeRecord, _ request: ResumableRequest?) {
+            url = record.identity
+            validator = record.validator
+            contentType = record.contentType
+            sender = request?.senderDigest
         }
 
-        init?(_ url: URL, _ head: ResponseHead) {
-            guard let validator = head.finishedValidator else { return nil }
-            self.init(url: ResumableRequest(url, [:]).url, validator: validator, contentType: head.value(for: "Content-Type"))
+        /// The version of a response, which may lack a validator.
+        init(_ url: URL, by responder: String, for sender: String?, _ head: ResponseHead) {
+            self.init(ResumableRequest(url, [:]).answered(by: responder).identity, head, sender)
         }
 
-        private init(url: String, validator: String, contentType: String?) {
-            self.url = url
-            self.validator = validator
-            self.contentType = contentType
+        private init(_ identity: String, _ head: ResponseHead, _ sender: String?) {
+            url = identity
+            validator = head.finishedValidator ?? ""
+            contentType = head.value(for: "Content-Type")
+            self.sender = sender
         }
     }
 
@@ -69,8 +79,9 @@ extension FinishedDownload {
     static func mark(_ descriptor: Int32, as version: Version, from source: String) {
         guard version.validator.utf8.count <= longestValidator, let (length, modified) = identity(of: descriptor) else { return }
         let download = FinishedDownload(
-            version: currentVersion, url: digest(version.url), source: digest(source), validator: version.validator,
-            contentType: version.contentType.flatMap { $0.utf8.count <= longestValidator ? $0 : nil }, length: length, modified: modified)
+            version: currentVersion, url: digest(version.url), source: digest(source), place: place(of: source),
+            validator: version.validator, contentType: version.contentType.flatMap { $0.utf8.count <= longestValidator ? $0 : nil },
+            sender: version.sender.map { _ in "" }, length: length, modified: modified)
         guard let value = try? JSONEncoder().encode(download) else { return }
         FileAttribute.set(value, of: attributeName, in: descriptor)
     }
@@ -79,22 +90,25 @@ extension FinishedDownload {
     ///
     /// - Parameters:
     ///   - url: the URL of the request.
-    ///   - head: one of the responses. Without a validator in it there is no mark.
+    ///   - responder: who has answered it.
+    ///   - sender: as whom it was sent (``DataRequest/sender(cookies:)``).
+    ///   - head: one of the responses.
     ///   - source: the URL that responded.
-    package static func mark(_ descriptor: Int32, as url: URL, _ head: ResponseHead, from source: String) {
-        guard let version = Version(url, head) else { return }
-        mark(descriptor, as: version, from: source)
+    package static func mark(
+        _ descriptor: Int32, as url: URL, by responder: String, for sender: String?, _ head: ResponseHead, from source: String
+    ) {
+        mark(descriptor, as: Version(url, by: responder, for: sender, head), from: source)
     }
 
     /// Reads the mark of a file; `nil` if there is none, it is of another URL, or the file has changed since. Opens the file, so it may
     /// block briefly.
-    package init?(of url: URL, at file: URL) {
-        self.init(of: ResumableRequest(url, [:]), at: file)
+    package init?(of url: URL, by responder: String, at file: URL) {
+        self.init(of: ResumableRequest(url, [:]).answered(by: responder), at: file)
     }
 
     /// The same for a request.
     init?(of request: ResumableRequest, at file: URL) {
-        guard let download = Self.stored(at: file), download.url == Self.digest(request.url) else { return nil }
+        guard let download = Self.stored(at: file), download.url == Self.digest(request.identity) else { return nil }
         self = download
     }
 
@@ -112,17 +126,23 @@ extension FinishedDownload {
 
     /// Whether the fields can be used: an attribute may have been tampered with, and nothing of it reaches a request unchecked.
     private var isValid: Bool {
-        guard version == Self.currentVersion, validator.isEntityTag || HTTPDate.date(from: validator) != nil else { return false }
+        guard version == Self.currentVersion, validator.isEmpty || validator.isEntityTag || HTTPDate.date(from: validator) != nil else {
+            return false
+        }
         return contentType.map { HTTPHeader(name: "Content-Type", value: $0).isValid } ?? true
     }
 
     /// The length and modification time of a regular file.
     private static func identity(of descriptor: Int32) -> (length: Int64, modified: [Int])? {
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        // Another user can mark a file of his own as any download.
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else { return nil }
         let time = status.modificationTime
         return (Int64(status.st_size), [Int(time.tv_sec), Int(time.tv_nsec)])
     }
+
+    /// A digest of a URL without its query.
+    package static func place(of url: String) -> String { digest(String(url.prefixScalars { $0 != "?" && $0 != "#" })) }
 
     private static func digest(_ url: String) -> String {
         Data(SHA256.digest(of: url.utf8)).base64EncodedString()
@@ -135,21 +155,47 @@ extension FinishedDownload {
     /// The fields that make a request conditional (RFC 9110, section 13.1): with one of the user, the response is not about this file.
     private static let conditions = ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range", "Range"]
 
-    /// The field by which a request asks for the body only if it has changed (RFC 9110, sections 13.1.2 and 13.1.3).
-    package var condition: HTTPHeader {
-        HTTPHeader(name: validator.isEntityTag ? "If-None-Match" : "If-Modified-Since", value: validator)
+    /// The field by which a request asks for the body only if it has changed (RFC 9110, sections 13.1.2 and 13.1.3); `nil` without a
+    /// validator.
+    package var condition: HTTPHeader? {
+        guard isVersioned else { return nil }
+        return HTTPHeader(name: validator.isEntityTag ? "If-None-Match" : "If-Modified-Since", value: validator)
     }
+
+    /// Whether the server has named the version by a validator.
+    package var isVersioned: Bool { !validator.isEmpty }
 
     /// Whether a request has no conditions of its own.
     static func mayAsk(_ headers: HTTPHeaders) -> Bool {
         !headers.contains { header in conditions.contains { header.isNamed($0) } }
     }
 
+    /// Whether a response comes from the URL that has sent the file. A signed URL, to which a server redirects, has another query each time:
+    /// then the response has to repeat the entity tag. To a user with credentials, it has to repeat a strong one.
+    private func isSource(_ source: String, of head: ResponseHead, for sender: String?) -> Bool {
+        let isRepeated = validator.isEntityTag && head.value(for: "ETag")?.withoutWeakness == validator.withoutWeakness
+        guard sender == self.sender || isRepeated && head.strongTag == validator else { return false }
+        return self.source == Self.digest(source) || isRepeated && place == Self.place(of: source)
+    }
+
     /// Whether a 304 says that the server still has this version: it comes from the same URL, after redirects, and names no other version.
-    package func isConfirmed(by head: ResponseHead, from source: String) -> Bool {
-        guard head.statusCode == 304, self.source == Self.digest(source) else { return false }
+    package func isConfirmed(by head: ResponseHead, from source: String, for sender: String?) -> Bool {
+        guard head.statusCode == 304, isVersioned, isSource(source, of: head, for: sender) else { return false }
         let named = head.value(for: validator.isEntityTag ? "ETag" : "Last-Modified")
         return named.map { $0.withoutWeakness == validator.withoutWeakness } ?? true
+    }
+
+    /// Whether a response with a body, of a server that ignores conditions, is of this version: it comes from the same URL, after
+    /// redirects, and has the same entity tag, or else the same date and length. Without a validator the length decides, unless the
+    /// response says that it was changed since.
+    ///
+    /// - Parameter length: the length of the whole; `nil` if it is unknown.
+    package func isRepeated(by head: ResponseHead, length: Int64?, from source: String, for sender: String?) -> Bool {
+        guard isSource(source, of: head, for: sender), length ?? self.length == self.length else { return false }
+        if validator.isEntityTag { return head.value(for: "ETag")?.withoutWeakness == validator.withoutWeakness }
+        let date = head.value(for: "Last-Modified")
+        guard length != nil, !isVersioned else { return length != nil && date == validator }
+        return date.flatMap { HTTPDate.date(from: $0) }.map { Int($0.timeIntervalSince1970) <= modified[0] } ?? true
     }
 
     /// Whether the file is still the one that the server was asked about.

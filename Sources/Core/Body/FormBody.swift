@@ -110,7 +110,7 @@ final class FormBody: BodySource {
             case .data(let data): self = .data(data)
             case .source(let source, let length): self = .source(source, length: length)
             case .file(let url, let length, let held):
-                guard let body = try? FileBody(exactly: held?.path ?? url.path) else {
+                guard let body = try? FileBody(path: held?.path ?? url.path) else {
                     throw .multipartEncodingFailed(reason: .bodyPartInputStreamCreationFailed(for: url))
                 }
                 guard body.length == length else { throw .lengthMismatch(announced: length, actual: body.length ?? 0) }
@@ -239,7 +239,9 @@ final class FormBody: BodySource {
 
     /// The error of a file as that of a part.
     private func failure(_ error: any Error, of part: Part) -> CurlewError {
-        if let changed = error as? FileBody.LengthChanged { return .lengthMismatch(announced: part.length, actual: changed.actual) }
+        if let changed = error as? BodyLengthMismatch {
+            return .lengthMismatch(announced: part.length, actual: changed.actual ?? 0)
+        }
         return .multipartEncodingFailed(reason: .inputStreamReadFailed(error: error))
     }
 

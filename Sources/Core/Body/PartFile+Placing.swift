@@ -94,9 +94,10 @@ extension PartFile {
 
     /// The URL of the part file of a destination, which every download to it uses.
     ///
-    /// - Parameter suffix: tells kinds of part files apart; up to 40 bytes.
-    package static func stableURL(for destination: URL, suffix: String = "") -> URL {
-        destination.deletingLastPathComponent().appendingPathComponent(".\(stem(of: destination.lastPathComponent))\(suffix).part")
+    /// - Parameter kind: the extension, up to 40 bytes. Names of different kinds end in different ways, so that the file of one kind for a
+    ///   destination is not that of another kind for one whose name is longer.
+    package static func stableURL(for destination: URL, kind: String = "part") -> URL {
+        destination.deletingLastPathComponent().appendingPathComponent(".\(stem(of: destination.lastPathComponent)).\(kind)")
     }
 }
 

@@ -5,21 +5,22 @@ import CurlewTransport
 
 /// The beginning of a streamed body that was refused at its head, such as an error's description.
 struct RefusedBody: Sendable {
-    /// How much of such bodies is received.
-    struct Policy: Sendable {
-        /// The largest number of bytes that are received.
-        let limit: Int
-        /// How long the body is received after the refusal, before the transfer is cancelled.
-        let timeout: Duration
-
-        static let none = Policy(limit: 0, timeout: .zero)
-    }
+    /// The largest number of bytes that are kept.
+    static let limit = FailedRequest.bodyLimit
+    /// How long the body is received after the refusal, before the transfer is cancelled, as it may never end.
+    static let timeout = Duration.seconds(2)
 
     private(set) var bytes = Data()
+    /// Whether the body is longer, or was not received to its end.
+    private(set) var isCut = true
 
-    /// Appends a piece; returns `cancel` at the limit.
-    mutating func append(_ piece: UnsafeRawBufferPointer, limit: Int) -> ReceiveAction {
-        bytes.append(contentsOf: piece.prefix(limit - bytes.count))
-        return bytes.count < limit ? .proceed : .cancel
+    /// Appends a piece; returns `cancel` if there is more than the limit.
+    mutating func append(_ piece: UnsafeRawBufferPointer) -> ReceiveAction {
+        let rest = Self.limit - bytes.count
+        bytes.append(contentsOf: piece.prefix(rest))
+        return piece.count <= rest ? .proceed : .cancel
     }
+
+    /// The transfer has completed.
+    mutating func complete(_ outcome: TransferCompletion) { isCut = outcome.error != nil }
 }

@@ -18,9 +18,11 @@ enum ResumeDecision: Equatable, Sendable {
     /// The response is about something else, most likely an error: the part file stays as it is.
     case unrelated
 
-    /// Judges the head of the response to `Range: bytes=offset-`.
-    init(_ record: ResumeRecord, offset: Int64, _ head: ResponseHead) {
+    /// Judges the head of the response to the `Range: bytes=offset-` of a request; `nil` for the one whose record it is.
+    init(_ record: ResumeRecord, offset: Int64, _ head: ResponseHead, to request: ResumableRequest? = nil) {
+        let isContinued = request.map { record.isContinued(by: head, to: $0) } ?? true
         switch head.statusCode {
+        case 206 where !isContinued, 416 where !isContinued: self = .requestWhole
         case 200: self = .startOver
         case 206: self = Self.partial(record, offset, head)
         case 416: self = Self.unsatisfiable(record, offset, head)
@@ -58,10 +60,17 @@ extension ResumeRecord {
     private func validator(of head: ResponseHead) -> String? { head.value(for: hasEntityTag ? "ETag" : "Last-Modified") }
 
     /// Whether a response has the same validator, and so is of the same version.
-    fileprivate func isConfirmed(by head: ResponseHead) -> Bool { validator(of: head) == validator }
+    fileprivate func isConfirmed(by head: ResponseHead) -> Bool { validator(of: head)?.hasSameBytes(as: validator) ?? false }
+
+    /// Whether the bytes may become the beginning of what a request receives. Those of another user only if the response confirms their strong
+    /// entity tag, which belongs to the same bytes only, at the same place: a date may be that of another user's file as well, and of another
+    /// URL a tag says nothing.
+    fileprivate func isContinued(by head: ResponseHead, to request: ResumableRequest) -> Bool {
+        sender == request.senderDigest || hasEntityTag && place == request.place && isConfirmed(by: head)
+    }
 
     /// Whether a response has another validator, and so may be of another version. A 416 need not have any.
-    fileprivate func isContradicted(by head: ResponseHead) -> Bool { validator(of: head).map { $0 != validator } ?? false }
+    fileprivate func isContradicted(by head: ResponseHead) -> Bool { validator(of: head).map { !$0.hasSameBytes(as: validator) } ?? false }
 }
 
 /// A `Content-Range` in bytes (RFC 9110, section 14.4).

@@ -38,6 +38,22 @@ struct ResumeRecord: Codable, Hashable, Sendable {
     /// Whether the part file has a name that other downloads use too: then the record beside it tells which version it has.
     var isStable: Bool
     let created: Date
+    /// Who has answered (``TransferRequest/responder``): bytes that another one sends are not appended. `nil` for a plain request.
+    var responder: String?
+
+    /// As whom the request was sent (``ResumableRequest/senderDigest``); empty in the resume data of a request with credentials.
+    var sender: String?
+    /// Where the response came from (``ResumableRequest/place``); `nil` in records of earlier versions.
+    private(set) var place: String?
+
+    /// The request, and who has answered it.
+    var identity: String { ResumableRequest.identity(url, responder) }
+
+    /// Whether another record, which may be from resume data, is about the same version, sent by the same to the same.
+    func describesSameBytes(as other: ResumeRecord) -> Bool {
+        url == other.url && validator == other.validator && responder == other.responder && place == other.place
+            && (sender == other.sender || sender != nil && other.sender == "")
+    }
 }
 
 // MARK: - Descriptions
@@ -64,7 +80,8 @@ extension ResumeRecord {
             version: Self.currentVersion, url: request.url, method: HTTPMethod.get.rawValue,
             headers: request.headers.filter { !Self.isOmitted($0) }.map { Field(name: $0.name, value: $0.value) },
             validator: validator, offset: 0, total: head.expectedBodyLength, contentType: head.value(for: "Content-Type"),
-            partFile: partFile, isStable: false, created: now)
+            partFile: partFile, isStable: false, created: now, responder: request.responder,
+            sender: request.senderDigest, place: request.place)
     }
 
     private static func isOmitted(_ header: HTTPHeader) -> Bool {
@@ -133,13 +150,21 @@ extension ResumeRecord {
         if !Self.isStrongTag(validator), HTTPDate.date(from: validator) == nil { return "validator" }
         if offset < 0 || offset > total ?? .max { return "offset" }
         if let contentType, !HTTPHeader(name: "Content-Type", value: contentType).isValid { return "contentType" }
-        return PartFile.isName(URL(fileURLWithPath: partFile).lastPathComponent) && partFile.hasBytePrefix("/") ? nil : "partFile"
+        let isPath = partFile.hasBytePrefix("/") && !partFile.utf8.contains(0)
+        return isPath && PartFile.isName(URL(fileURLWithPath: partFile).lastPathComponent) ? nil : "partFile"
     }
 
     /// The record as it is stored beside its part file, without the header fields: the request that resumes has its own.
     var withoutHeaders: ResumeRecord {
         var record = self
         record.headers = []
+        return record
+    }
+
+    /// The record as resume data, which may be kept where others read it: a password could be found by its digest.
+    var withoutSender: ResumeRecord {
+        var record = self
+        if sender != nil { record.sender = "" }
         return record
     }
 
@@ -154,11 +179,49 @@ extension ResumeRecord {
 struct ResumableRequest: Equatable, Sendable {
     let url: String
     let headers: HTTPHeaders
+    /// As in ``ResumeRecord/responder``.
+    private(set) var responder: String?
+    /// As whom its first exchange is sent (``TransferRequest/sender``).
+    private var sender = ""
+    /// The name of the user whose credential has answered a challenge; `nil` if none has.
+    var user: String?
+    /// The URL that has responded, after redirects.
+    var source = ""
+    /// As in ``ResumeRecord/identity``.
+    var identity: String { Self.identity(url, responder) }
+
+    static func identity(_ url: String, _ responder: String?) -> String { responder.map { "\(url) \($0)" } ?? url }
 
     init(_ url: URL, _ headers: HTTPHeaders) {
         self.url = Self.text(of: url)
         self.headers = headers
     }
+
+    /// The same request, with who is to answer it, and as whom it is sent.
+    func sent(as first: TransferRequest) -> ResumableRequest {
+        var request = answered(by: first.responder)
+        request.sender = first.sender
+        return request
+    }
+
+    /// The same request, with who is to answer it; empty for a plain request.
+    func answered(by responder: String) -> ResumableRequest {
+        var request = self
+        request.responder = responder.isEmpty ? nil : responder
+        return request
+    }
+
+    /// A digest that tells the credentials of requests apart, by their values; `nil` for a request without any. Those of a challenge count by
+    /// the user, because Digest has other values each time.
+    var senderDigest: String? { Self.senderDigest(sender, user) }
+
+    static func senderDigest(_ sender: String, _ user: String?) -> String? {
+        guard !sender.isEmpty || user != nil else { return nil }
+        return SHA256.digest(of: "\(sender) \(user ?? "")".utf8).hexDigits
+    }
+
+    /// A digest of the URL that has responded, without its query, which is another one each time if it is signed.
+    var place: String { FinishedDownload.place(of: source) }
 
     /// The URL without user name and password, and without the fragment, which is not sent.
     private static func text(of url: URL) -> String {
@@ -169,5 +232,17 @@ struct ResumableRequest: Equatable, Sendable {
         components.password = nil
         components.fragment = nil
         return components.string ?? url.absoluteString
+    }
+}
+
+extension DataRequest {
+    /// As whom the request was sent, as in ``ResumableRequest/senderDigest``.
+    ///
+    /// - Parameter cookies: the session's cookies when it was sent, which the response may have changed.
+    package func sender(cookies: String?) -> String? {
+        guard var transfer = task?.originalTransfer else { return nil }
+        if let cookies { transfer.headers.append(name: "Cookie", value: cookies) }
+        let user = driver.state.withLock { $0.authentication }?.answer?.credential.user
+        return ResumableRequest.senderDigest(transfer.sender, user)
     }
 }

@@ -259,7 +259,7 @@ final class SequencePull: Sendable {
         report { state in
             guard !state.isOver, !piece.isEmpty else { return false }
             state.total += Int64(piece.count)
-            if let length, state.total > length { state.failure = BodyLengthMismatch.more }
+            if let length, state.total > length { state.failure = BodyLengthMismatch(.more) }
             state.count += piece.count
             let last = state.pieces.count - 1
             if last >= state.firstPiece, state.pieces[last].count + piece.count <= Self.smallPiece {

@@ -44,11 +44,12 @@ extension CachedTransfer {
             if let limit = waitLimit { transport.queue.asyncAfter(deadline: .now() + limit) { wake(.notStored) } }
             return
         }
-        let isSuspended = state.withLock { state in
+        // A cancellation may have completed the transfer on the queue meanwhile: nothing else would end the flight.
+        let isAbandoned = state.withLock { state in
             state.flight = flight
-            return state.isSuspended
+            return state.isSuspended || state.isComplete
         }
-        if isSuspended { endFlight(.abandoned) }
+        if isAbandoned { endFlight(.abandoned) }
         guard cache.hasLeases else { return load(start, conditions: conditions) }
         Self.leaseQueue.async { self.loadUnderLease(start, conditions, cache) }
     }
@@ -107,7 +108,11 @@ extension CachedTransfer {
             _ = completeIfFailed()
             return
         }
-        state.withLock { $0.lease = lease }
+        let isAbandoned = state.withLock { state in
+            state.lease = lease
+            return state.isComplete
+        }
+        if isAbandoned { endFlight(.abandoned) }
         loadIfWanted(start, conditions)
     }
 

@@ -7,6 +7,10 @@ import CurlewTransport
 // MARK: - The base transport's events
 
 extension CachedTransfer: TransferObserver {
+    func transfer(_ id: Int, didReceiveInterim head: ResponseHead) {
+        observer.transfer(id, didReceiveInterim: head)
+    }
+
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
         let now = transport.now()
         let (isWithheld, isStored) = loading.withLock { loading in
@@ -51,7 +55,7 @@ extension CachedTransfer: TransferObserver {
             return loading
         }
         // A body that is written leaves nothing unless it is committed below; that of a failed transfer goes before its end is told.
-        if outcome.error != nil { loading.sink = .none }
+        if outcome.error != nil || loading.isOutdated { loading.sink = .none }
         var metrics = outcome.metrics
         metrics.cacheOutcome = loading.outcome
         metrics.cacheReason = loading.reason
@@ -76,6 +80,9 @@ extension CachedTransfer: TransferObserver {
             finish(outcome)
         }
     }
+
+    /// Does not store the response that is being loaded: its URL was invalidated.
+    func dropResponse() { loading.withLock { $0.isOutdated = true } }
 
     /// Counts and completes a transfer whose response the observer has received.
     func finish(_ outcome: TransferCompletion, isStored: Bool = false) {
@@ -107,7 +114,7 @@ extension CachedTransfer: TransferObserver {
 
     /// Runs what may block, or run users' code, on the queue; with a store in memory, in place.
     private func later(_ body: @escaping @Sendable () -> Void) {
-        state.withLock { $0.stage = .storing }
+        enter(.storing)
         if store.isInMemory { body() } else { transport.queue.async(execute: body) }
     }
 

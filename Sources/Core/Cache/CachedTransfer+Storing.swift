@@ -25,7 +25,7 @@ extension CachedTransfer {
             // The body was evicted meanwhile.
             return load(Loading(reason: .notStored))
         }
-        store.update(stale, with: head, for: request)
+        if !loading.isOutdated { store.update(stale, with: head, for: request) }
         var metrics = outcome.metrics
         metrics.cacheDetail.forwardStatus = 304
         serve(served, as: .revalidated, loading.reason, metrics: metrics, cookies: received.headers.values(for: "Set-Cookie"))

@@ -13,29 +13,37 @@ protocol CacheDecider {
 
 /// A transfer of a cacheable request: looked up, then served from the cache, validated, or loaded and stored.
 ///
-/// The look-up and what users' calls do are here; `CachedTransfer+Loading` has the events of the base transport, `CachedTransfer+Storing`
+/// The look-up and the calls of its handle are here; `CachedTransfer+Loading` has the events of the base transport, `CachedTransfer+Storing`
 /// what becomes of them.
-final class CachedTransfer: InterceptedTransfer {
+final class CachedTransfer: TransferHandle {
     enum Stage {
-        /// The base transport does not know the transfer yet; it may wait for an equal one.
+        case made
+        /// The base transport does not have the transfer yet; it may wait for an equal one.
         case lookingUp
-        /// The base transport runs the transfer.
-        case loading
-        /// The stored response is delivered.
-        case serving(ResponsePump)
+        /// The base transport loads the response, or a pump delivers the stored one.
+        case receiving(any TransferHandle)
         /// The base transport has completed the transfer; what to store is being decided.
         case storing
         case complete
+
+        var handle: (any TransferHandle)? {
+            if case .receiving(let handle) = self { handle } else { nil }
+        }
     }
 
     struct State {
-        var stage = Stage.lookingUp
+        var stage = Stage.made
+        /// Why it was ended; the first reason counts.
         var failure: (any Error)?
         var isSuspended = false
         /// Others wait for the response.
         var flight: MissCoalescer.Flight?
         /// Other processes wait for it.
         var lease: CacheLease?
+
+        var isComplete: Bool {
+            if case .complete = stage { true } else { false }
+        }
     }
 
     /// The response being loaded. Accessed by one thread at a time: the base transport's, then the queue after completion.
@@ -59,6 +67,8 @@ final class CachedTransfer: InterceptedTransfer {
         var isWithheld = false
         /// The body received so far.
         var sink = BodySink.none
+        /// Whether the URL was invalidated while the response was loaded.
+        var isOutdated = false
         var requestTime = 0.0
     }
 
@@ -70,17 +80,11 @@ final class CachedTransfer: InterceptedTransfer {
     let state = Lock(State())
     let loading = Lock(Loading())
     let isInBackground: Bool
-    private let willComplete: @Sendable () -> Void
 
     var store: any ResponseStoring { transport.store }
 
-    /// - Parameters:
-    ///   - isInBackground: whether the transfer validates a response that was served already.
-    ///   - willComplete: called before the completion is delivered.
-    init(
-        id: Int, request: TransferRequest, observer: any TransferObserver, transport: CachingTransport, isInBackground: Bool = false,
-        willComplete: @escaping @Sendable () -> Void
-    ) {
+    /// - Parameter isInBackground: whether the transfer validates a response that was served already.
+    init(id: Int, request: TransferRequest, observer: any TransferObserver, transport: CachingTransport, isInBackground: Bool = false) {
         self.id = id
         self.request = request
         cacheRequest = CacheRequest(
@@ -88,48 +92,58 @@ final class CachedTransfer: InterceptedTransfer {
         self.observer = observer
         self.transport = transport
         self.isInBackground = isInBackground
-        self.willComplete = willComplete
     }
 
     // MARK: Any thread
 
-    func begin() {
+    // The calls of handles are made inside of the lock, so that they get them in the order in which this one has got them.
+
+    func start() {
+        let isFirst = state.withLock { state in
+            guard case .made = state.stage else { return false }
+            state.stage = .lookingUp
+            if !transport.running.insert(self) { state.failure = CurlewError.sessionInvalidated }
+            return true
+        }
+        guard isFirst else { return }
         if store.isInMemory || cacheRequest.mode == .ignoresStored { lookUp() } else { transport.queue.async { self.lookUp() } }
     }
 
-    func fail(with error: any Error) {
-        let stage = state.withLock { state in
-            if state.failure == nil { state.failure = error }
-            return state.stage
+    func cancel() {
+        let wasMade = state.withLock { state in
+            guard case .made = state.stage else { return false }
+            state.stage = .complete
+            return true
         }
-        switch stage {
-        case .lookingUp, .storing: transport.queue.async { self.completeIfFailed() }
-        case .loading: transport.base.cancel(id)
-        case .serving(let pump): pump.fail(with: error)
-        case .complete: break
+        if wasMade { observer.completeUnstarted(id) } else { fail(with: .cancelled) { $0.cancel() } }
+    }
+
+    /// Ends the transfer with its session.
+    func shutDown() {
+        fail(with: .sessionInvalidated) { $0.endWithSession() }
+    }
+
+    private func fail(with error: CurlewError, _ end: (any TransferHandle) -> Void) {
+        let isOnQueue = state.withLock { state in
+            guard state.failure == nil else { return false }
+            state.failure = error
+            state.stage.handle.map(end)
+            return state.stage.handle == nil
         }
+        if isOnQueue { transport.queue.async { self.completeIfFailed() } }
     }
 
     func setSuspended(_ suspended: Bool) {
-        let stage = state.withLock { state in
+        state.withLock { state in
             state.isSuspended = suspended
-            return state.stage
+            state.stage.handle?.setSuspended(suspended)
         }
         // Others don't wait for a request that may stay suspended.
         if suspended { endFlight(.abandoned) }
-        switch stage {
-        case .loading: transport.base.setSuspended(suspended, of: id)
-        case .serving(let pump): pump.setSuspended(suspended)
-        case .lookingUp, .storing, .complete: break
-        }
     }
 
     func resumeReceiving() {
-        switch state.withLock({ $0.stage }) {
-        case .loading: transport.base.resumeReceiving(id)
-        case .serving(let pump): pump.resumeReceiving()
-        case .lookingUp, .storing, .complete: break
-        }
+        state.withLock { $0.stage.handle?.resumeReceiving() }
     }
 
     // MARK: Looking up
@@ -137,6 +151,8 @@ final class CachedTransfer: InterceptedTransfer {
     /// - Parameter wait: what an equal request that this one has waited for has become of; `nil` if it has not waited.
     func lookUp(after wait: MissCoalescer.Outcome? = nil) {
         guard !completeIfFailed(), !isComplete else { return }
+        // Of those that are not cacheable only the ones that may not be sent get here.
+        if cacheRequest.mode == .storedOnly, !request.isCacheable { return completeNotInCache() }
         let stored = cacheRequest.mode == .ignoresStored ? StoredResponses.none : store.find(request, in: cacheRequest.partition)
         let now = transport.now()
         let decision = CacheRules.decide(cacheRequest, stored.heads, now: now)
@@ -162,10 +178,13 @@ final class CachedTransfer: InterceptedTransfer {
             let reason = stored.hasFailed && decided == .notStored ? .storeFailed : decided
             let start = Loading(stored: stored, fallback: fallback, outcome: isBypass ? .bypass : .miss, reason: reason)
             if isBypass { load(start) } else { loadOnce(start, after: wait) }
-        case .fail:
-            store.count(.miss, .onlyIfCached)
-            complete(.notInCache(request))
+        case .fail: completeNotInCache()
         }
+    }
+
+    private func completeNotInCache() {
+        store.count(.miss, .onlyIfCached)
+        complete(.notInCache(request))
     }
 
     /// Serves what is stored for a URL that differs from the request's in nothing that distinguishes it (`No-Vary-Search`), if the request
@@ -193,7 +212,7 @@ final class CachedTransfer: InterceptedTransfer {
         let failure = state.withLock { state -> (any Error)? in
             switch state.stage {
             case .lookingUp, .storing: state.failure
-            case .loading, .serving, .complete: nil
+            case .made, .receiving, .complete: nil
             }
         }
         guard let failure else { return false }
@@ -208,17 +227,20 @@ final class CachedTransfer: InterceptedTransfer {
         _ served: Served, as outcome: TransferMetrics.CacheOutcome, _ reason: CacheReason, metrics: TransferMetrics = TransferMetrics(),
         cookies: [String] = []
     ) {
+        let pump = ResponsePump(id: id, observer: observer, queue: transport.queue) { [self] in
+            enter(.complete)
+            transport.running.remove(self)
+        }
+        let (isOver, failure) = state.withLock { state in
+            // A cancellation may have completed the transfer on the queue meanwhile.
+            guard !state.isComplete else { return (true, state.failure) }
+            if state.isSuspended { pump.setSuspended(true) }
+            state.stage = .receiving(pump)
+            return (false, state.failure)
+        }
+        guard !isOver else { return }
         store.count(outcome, reason)
         endFlight(outcome == .stale ? .notStored : .stored)
-        let pump = ResponsePump(id: id, observer: observer, queue: transport.queue) { [self] in
-            state.withLock { $0.stage = .complete }
-            willComplete()
-        }
-        let failure = state.withLock { state in
-            state.stage = .serving(pump)
-            return state.failure
-        }
-        forwardSuspension { pump.setSuspended($0) }
         if let failure { pump.fail(with: failure) }
         var headers = served.headers
         for cookie in cookies { headers.append(name: "Set-Cookie", value: cookie) }
@@ -249,47 +271,35 @@ final class CachedTransfer: InterceptedTransfer {
         if cacheRequest.mode == .revalidates, !isInBackground, !request.headers.contains(where: { $0.isNamed("Cache-Control") }) {
             request.headers.append(name: "Cache-Control", value: "max-age=0")
         }
+        let handle = transport.base.makeTransfer(request, id: id, observer: self)
         let isWanted = state.withLock { state in
-            // From here on a cancellation is forwarded to the base transport.
-            if state.failure == nil { state.stage = .loading }
-            return state.failure == nil
+            guard state.failure == nil else { return false }
+            if state.isSuspended { handle.setSuspended(true) }
+            state.stage = .receiving(handle)
+            return true
         }
-        guard isWanted else { return transport.queue.async { self.completeIfFailed() } }
-        transport.base.start(request, id: id, observer: self)
-        // A call of another thread before `start` did not reach the base transport.
-        guard state.withLock({ $0.failure }) == nil else { return transport.base.cancel(id) }
-        forwardSuspension { transport.base.setSuspended($0, of: id) }
-    }
-
-    /// Forwards a suspension from before the receiver knew the transfer. Repeats while another thread changes the state, because that
-    /// thread's own call may have arrived first.
-    private func forwardSuspension(_ forward: (Bool) -> Void) {
-        var forwarded = false
-        while case let isSuspended = state.withLock({ $0.isSuspended }), isSuspended != forwarded {
-            forward(isSuspended)
-            forwarded = isSuspended
-        }
+        if isWanted { handle.start() } else { transport.queue.async { self.completeIfFailed() } }
     }
 
     // MARK: Completion
 
-    var isComplete: Bool {
+    var isComplete: Bool { state.withLock { $0.isComplete } }
+
+    /// Enters a stage. Returns the former one, whose handle is not to be released inside of the lock.
+    @discardableResult
+    func enter(_ stage: Stage) -> Stage {
         state.withLock { state in
-            if case .complete = state.stage { true } else { false }
+            defer { state.stage = stage }
+            return state.stage
         }
     }
 
     /// Delivers the completion, once.
     func complete(_ outcome: TransferCompletion) {
-        let isFirst = state.withLock { state in
-            if case .complete = state.stage { return false }
-            state.stage = .complete
-            return true
-        }
-        guard isFirst else { return }
+        if case .complete = enter(.complete) { return }
         // What was stored, or could not be, was told before.
         endFlight(.abandoned)
-        willComplete()
+        transport.running.remove(self)
         observer.transfer(id, didComplete: outcome)
     }
 }

@@ -10,67 +10,59 @@ import Dispatch
 /// A transport rather than a step of every request, so that sessions without a cache have no overhead. The rules are `CacheRules` and
 /// `StorageRules`, each request's story is a ``CachedTransfer``. Looks up, stores and delivers on its own queue, because the store may be on
 /// disk; a store in memory is looked up on the caller's thread.
-final class CachingTransport: InterceptingTransport {
+final class CachingTransport: ForwardingTransport {
     let base: any Transport
-    let intercepted = InterceptedTransfers()
+    /// Those that the base transport does not run alone.
+    let running = RunningTransfers<CachedTransfer>()
     let store: any ResponseStoring
     let queue = DispatchQueue(label: "curlew.cache", target: .global(qos: .utility))
     /// The time in seconds since 1970.
     let now: @Sendable () -> Double
-    private let background = Lock(Background())
+    /// The session's timeouts, which bound what is loaded for all.
+    private let limits: TransferOptions
+    /// The URLs of the validations in the background, with their partitions.
+    private let validations = Lock(Set<String>())
 
-    /// The validations in the background.
-    private struct Background {
-        /// Negative, so that they are never those of the session's transfers.
-        var lastID = 0
-        var urls: Set<String> = []
-    }
-
-    init(_ base: any Transport, store: any ResponseStoring, now: @escaping @Sendable () -> Double) {
+    init(_ base: any Transport, store: any ResponseStoring, limits: TransferOptions, now: @escaping @Sendable () -> Double) {
         self.base = base
+        self.limits = limits
         self.store = store
         self.now = now
     }
 
-    func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        guard request.isCacheable else { return forward(request, id: id, observer: observer) }
-        let transfer = intercepted.insert(id) { remove in
-            CachedTransfer(id: id, request: request, observer: observer, transport: self, willComplete: remove)
+    func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        // One that may not be sent fails as one to which there is no response.
+        guard request.isCacheable || request.cachePolicy == .returnCacheDataDontLoad else {
+            let reason: CacheReason = request.method == .get || request.method == .head ? .notCacheable : .method
+            // Of the request, whether or not it is sent.
+            (request.source as? ExchangeSource)?.note(reason)
+            let observer = InvalidatingObserver(observer, request: request, reason: reason, transport: self)
+            return base.makeTransfer(request, id: id, observer: observer)
         }
-        transfer.begin()
+        return CachedTransfer(id: id, request: request, observer: observer, transport: self)
     }
 
-    /// Forwards a request that is not cacheable to the base transport.
-    private func forward(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        if request.cachePolicy == .returnCacheDataDontLoad {
-            store.count(.miss, .onlyIfCached)
-            return queue.async { observer.transfer(id, didComplete: .notInCache(request)) }
-        }
-        let reason: CacheReason = request.method == .get || request.method == .head ? .notCacheable : .method
-        (request.source as? ExchangeSource)?.note(reason)
-        base.start(request, id: id, observer: InvalidatingObserver(observer, request: request, reason: reason, transport: self))
+    func shutDown() { running.shutDown(with: base) { $0.shutDown() } }
+
+    /// Waits for the base transport, then for the cache's writes.
+    func waitUntilShutDown() async {
+        await base.waitUntilShutDown()
+        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
     }
 
-    /// Validates a stale response that was served (RFC 5861, section 3): one transfer for each URL and partition at a time, which ends with the session.
+    /// Validates a stale response that was served (RFC 5861, section 3): one transfer for each URL and partition at a time, which ends with the session,
+    /// and not with the request or by its limits.
     func validateInBackground(_ request: TransferRequest, in partition: String) {
         // A URL has no space.
         let url = partition.isEmpty ? request.cacheURL : "\(partition) \(request.cacheURL)"
-        let id = background.withLock { background -> Int? in
-            guard background.urls.insert(url).inserted else { return nil }
-            background.lastID -= 1
-            return background.lastID
-        }
-        guard let id else { return }
+        guard validations.withLock({ $0.insert(url).inserted }) else { return }
         var request = request
         request.cachePolicy = .reloadRevalidatingCacheData
+        request.setLimits(limits)
         if let source = request.source as? ExchangeSource { request.source = source.validation }
-        let transfer = intercepted.insert(id) { remove in
-            CachedTransfer(id: id, request: request, observer: DiscardingObserver(), transport: self, isInBackground: true) { [weak self] in
-                remove()
-                self?.background.withLock { _ = $0.urls.remove(url) }
-            }
-        }
-        transfer.begin()
+        let observer = DiscardingObserver { [validations] in validations.withLock { _ = $0.remove(url) } }
+        // No task has the number 0.
+        CachedTransfer(id: 0, request: request, observer: observer, transport: self, isInBackground: true).start()
     }
 
     /// Removes what a response invalidates.
@@ -79,9 +71,13 @@ final class CachingTransport: InterceptingTransport {
         guard mayInvalidate else { return }
         let received = StorageRules.Received(statusCode: head.statusCode, headers: head.headers, requestTime: 0, responseTime: 0)
         let result = StorageRules.invalidation(by: received, method: request.method, url: request.url) { reference in
-            URL(string: request.url).flatMap { URL(string: reference, relativeTo: $0)?.absoluteString }
+            URL(string: request.url).flatMap { reference.resolved(against: $0)?.absoluteString }
         }
         guard !result.isEmpty else { return }
+        // What was requested before may be older than the change, and must not be stored after it.
+        for transfer in running.all where result.concerns(transfer.request.cacheURL) {
+            transfer.dropResponse()
+        }
         // The queue is serial: this runs before the lookup of any request made because of this response, unless that is in memory.
         let remove = { @Sendable [store] in
             for url in result.urls { store.remove(url) }
@@ -91,10 +87,15 @@ final class CachingTransport: InterceptingTransport {
     }
 }
 
+extension StorageRules.Invalidation {
+    /// Whether the responses for a URL are removed.
+    fileprivate func concerns(_ url: String) -> Bool { urls.contains(url) || origin.map { HTTPOrigin(url: url) == $0 } ?? false }
+}
+
 extension TransferRequest {
     /// Whether the cache may serve or store the response: not one whose content codings are left undecoded, or whose connection is
     /// authenticated.
-    fileprivate var isCacheable: Bool {
+    var isCacheable: Bool {
         (method == .get || method == .head) && body == nil && authentication == nil && options.decodesContent && url.withoutUserInfo == url
             // The URL does not tell the server.
             && unixSocket == nil
@@ -121,10 +122,14 @@ extension TransferCompletion {
 
 /// The observer of a validation in the background: its result is stored, and of no other interest.
 private final class DiscardingObserver: TransferObserver {
+    private let didEnd: @Sendable () -> Void
+
+    init(didEnd: @escaping @Sendable () -> Void) { self.didEnd = didEnd }
+
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { .proceed }
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .proceed }
     func transfer(_ id: Int, didSend count: Int64) {}
-    func transfer(_ id: Int, didComplete completion: TransferCompletion) {}
+    func transfer(_ id: Int, didComplete completion: TransferCompletion) { didEnd() }
 }
 
 /// Invalidates stored responses (RFC 9111, section 4.4), and reports that the cache was bypassed.
@@ -139,6 +144,10 @@ private final class InvalidatingObserver: TransferObserver {
         self.request = request
         self.reason = reason
         self.transport = transport
+    }
+
+    func transfer(_ id: Int, didReceiveInterim head: ResponseHead) {
+        observer.transfer(id, didReceiveInterim: head)
     }
 
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {

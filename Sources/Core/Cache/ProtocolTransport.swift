@@ -7,121 +7,144 @@ import Dispatch
 /// Has `URLProtocol` classes load requests, as `URLSession` does; requests that no class accepts are forwarded to another transport.
 ///
 /// A transport rather than a step of every request, so that sessions without protocol classes have no overhead. All calls to the classes
-/// run on one queue: a class that blocks there delays the session's other requests. Unlike in Foundation `canonicalRequest(for:)` is not
-/// called, because the cache does not use canonical requests. A body in memory is passed as `httpBody`; bodies of files and streams are not
-/// passed.
-final class ProtocolTransport: InterceptingTransport {
+/// run on one queue: a class that blocks there delays the session's other requests. An instance gets the request that its class's
+/// `canonicalRequest(for:)` returns, which has no other effect. A body in memory is passed as `httpBody`; bodies of files and streams are
+/// not passed.
+final class ProtocolTransport: ForwardingTransport {
     let base: any Transport
-    let intercepted = InterceptedTransfers()
-    private let classes: [URLProtocol.Type]
-    let queue = DispatchQueue(label: "curlew.protocols", target: .global(qos: .utility))
+    fileprivate let classes: [URLProtocol.Type]
+    /// Those that are offered to the classes, or loaded by one.
+    fileprivate let running = RunningTransfers<ProtocolLoad>()
+    fileprivate let queue = DispatchQueue(label: "curlew.protocols", target: .global(qos: .utility))
 
     init(_ base: any Transport, classes: [URLProtocol.Type]) {
         self.base = base
         self.classes = classes
     }
 
-    func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        let load = intercepted.insert(id) { remove in
-            ProtocolLoad(id: id, request: request, observer: observer, base: base, queue: queue, remove: remove)
-        }
-        queue.async { [classes] in load.begin(classes) }
+    func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        ProtocolLoad(id: id, request: request, observer: observer, transport: self)
+    }
+
+    func shutDown() { running.shutDown(with: base) { $0.shutDown() } }
+
+    /// Waits for the base transport, then for the calls of the classes.
+    func waitUntilShutDown() async {
+        await base.waitUntilShutDown()
+        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
     }
 }
 
 /// A transfer that is offered to the classes: the first that accepts the request loads it, else the base transport does.
-private final class ProtocolLoad: InterceptedTransfer {
+private final class ProtocolLoad: TransferHandle {
     private struct State {
-        /// Whether the base transport runs the transfer.
-        var isForwarded = false
-        var failure: (any Error)?
+        var isStarted = false
         var isSuspended = false
-    }
-
-    /// The instance of the class, called on the queue only.
-    private struct Loader: @unchecked Sendable {  // touched on the queue only
-        var object: URLProtocol?
+        /// Cancelled, ended with the session, or complete.
+        var isEnded = false
+        /// What delivers the events: a pump, or the base transport's if no class accepts the request.
+        var handle: (any TransferHandle)?
+        /// The instance of the class, called on the queue only.
+        var loader: URLProtocol?
     }
 
     private let id: Int
     private let request: TransferRequest
     private let observer: any TransferObserver
-    private let base: any Transport
-    private let queue: DispatchQueue
-    private let pump: ResponsePump
-    private let remove: @Sendable () -> Void
+    private let transport: ProtocolTransport
     private let state = Lock(State())
-    private let loader: Lock<Loader>
 
-    init(
-        id: Int, request: TransferRequest, observer: any TransferObserver, base: any Transport, queue: DispatchQueue,
-        remove: @escaping @Sendable () -> Void
-    ) {
+    init(id: Int, request: TransferRequest, observer: any TransferObserver, transport: ProtocolTransport) {
         self.id = id
         self.request = request
         self.observer = observer
-        self.base = base
-        self.queue = queue
-        self.remove = remove
-        let loader = Lock(Loader())
-        self.loader = loader
-        pump = ResponsePump(id: id, observer: observer, queue: queue) {
-            remove()
-            loader.withLock { loader in
-                defer { loader.object = nil }
-                return loader
-            }.object?.stopLoading()
-        }
-    }
-
-    // MARK: The queue
-
-    func begin(_ classes: [URLProtocol.Type]) {
-        guard state.withLock({ $0.failure }) == nil else { return }
-        guard let urlRequest = request.urlRequest, let type = classes.first(where: { $0.canInit(with: urlRequest) }) else {
-            return forward()
-        }
-        let client = ProtocolClient(pump)
-        let object = type.init(request: urlRequest, cachedResponse: nil, client: client)
-        loader.withLock { $0.object = object }
-        object.startLoading()
-    }
-
-    /// Forwards the transfer, as no class accepts the request.
-    private func forward() {
-        let isWanted = state.withLock { state in
-            // From here on a cancellation is forwarded to the base transport.
-            state.isForwarded = state.failure == nil
-            return state.isForwarded
-        }
-        guard isWanted else { return }
-        base.start(request, id: id, observer: observer)
-        // A call of another thread before `start` did not reach the base transport, so it is repeated before calls may bypass this object.
-        let (failure, isSuspended) = state.withLock { ($0.failure, $0.isSuspended) }
-        if failure != nil { base.cancel(id) } else if isSuspended { base.setSuspended(true, of: id) }
-        remove()
+        self.transport = transport
     }
 
     // MARK: Any thread
 
-    func fail(with error: any Error) {
-        let isForwarded = state.withLock { state in
-            if state.failure == nil { state.failure = error }
-            return state.isForwarded
+    // The calls of handles are made inside of the lock, so that they get them in the order in which this one has got them.
+
+    func start() {
+        let pump = ResponsePump(id: id, observer: observer, queue: transport.queue) { [self] in stop() }
+        state.withLock { state in
+            guard !state.isStarted, !state.isEnded else { return }
+            state.isStarted = true
+            if state.isSuspended { pump.setSuspended(true) }
+            state.handle = pump
+            if transport.running.insert(self) {
+                transport.queue.async { self.begin(pump) }
+            } else {
+                state.isEnded = true
+                pump.fail(with: CurlewError.sessionInvalidated)
+            }
         }
-        if isForwarded { base.cancel(id) } else { pump.fail(with: error) }
+    }
+
+    func cancel() {
+        state.withLock { state in
+            guard !state.isEnded else { return }
+            state.isEnded = true
+            if let handle = state.handle { handle.cancel() } else { observer.completeUnstarted(id) }
+        }
+    }
+
+    /// Ends the load with its session.
+    func shutDown() {
+        state.withLock { state in
+            guard !state.isEnded else { return }
+            state.isEnded = true
+            state.handle?.endWithSession()
+        }
     }
 
     func setSuspended(_ suspended: Bool) {
-        let isForwarded = state.withLock { state in
+        state.withLock { state in
             state.isSuspended = suspended
-            return state.isForwarded
+            state.handle?.setSuspended(suspended)
         }
-        if isForwarded { base.setSuspended(suspended, of: id) } else { pump.setSuspended(suspended) }
     }
 
     func resumeReceiving() {
-        if state.withLock({ $0.isForwarded }) { base.resumeReceiving(id) } else { pump.resumeReceiving() }
+        state.withLock { $0.handle?.resumeReceiving() }
+    }
+
+    // MARK: The queue
+
+    private func begin(_ pump: ResponsePump) {
+        guard !state.withLock({ $0.isEnded }) else { return }
+        guard let urlRequest = request.urlRequest, let type = transport.classes.first(where: { $0.canInit(with: urlRequest) }) else {
+            return forward()
+        }
+        let loader = type.init(request: type.canonicalRequest(for: urlRequest), cachedResponse: nil, client: ProtocolClient(pump))
+        state.withLock { $0.loader = loader }
+        loader.startLoading()
+    }
+
+    /// Has the base transport run the transfer, as no class accepts the request.
+    private func forward() {
+        let handle = transport.base.makeTransfer(request, id: id, observer: observer)
+        let isWanted = state.withLock { state in
+            guard !state.isEnded else { return false }
+            if state.isSuspended { handle.setSuspended(true) }
+            state.handle = handle
+            return true
+        }
+        guard isWanted else { return }
+        handle.start()
+        // From here on it ends with the base transport.
+        transport.running.remove(self)
+    }
+
+    /// Called before the completion of a load that was not forwarded.
+    private func stop() {
+        let loader = state.withLock { state in
+            state.isEnded = true
+            state.handle = nil
+            return state.loader.take()
+        }
+        transport.running.remove(self)
+        loader?.stopLoading()
     }
 }
 

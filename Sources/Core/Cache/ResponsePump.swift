@@ -7,7 +7,7 @@ import Dispatch
 
 /// Delivers the events of a response that was not loaded by libcurl to an observer, under the rules of the event loop: one at a time, in
 /// order, and not while the transfer is paused or suspended.
-final class ResponsePump: Sendable {
+final class ResponsePump: TransferHandle {
     /// An event of a transfer.
     enum Event: Sendable {
         case head(ResponseHead)
@@ -29,6 +29,11 @@ final class ResponsePump: Sendable {
         var isComplete = false
         /// Whether stored bodies are offered as ranges of files: until the observer refuses one.
         var offersFiles = true
+
+        /// Whether the observer's pause holds the next event back: the end of a response whose last piece it has is not.
+        var isHeldBack: Bool {
+            if case .complete(let completion)? = events.first, completion.error == nil { false } else { isPaused }
+        }
     }
 
     /// The most bytes delivered at a time; larger ones would delay the other transfers of the queue.
@@ -37,7 +42,7 @@ final class ResponsePump: Sendable {
     private let id: Int
     private let observer: any TransferObserver
     private let queue: DispatchQueue
-    private let start = Date()
+    private let startDate = Date()
     private let willComplete: @Sendable () -> Void
     private let state = Lock(State())
 
@@ -56,20 +61,22 @@ final class ResponsePump: Sendable {
     /// Appends events, which are delivered later on the queue, or before this call returns.
     func add(_ events: [Event], inPlace: Bool = false) {
         state.withLock { $0.events += events }
-        if inPlace { pump() } else { pumpLater() }
+        if inPlace { start() } else { startLater() }
     }
+
+    func cancel() { fail(with: CurlewError.cancelled) }
 
     /// Drops the remaining events and completes with an error, even while paused or suspended.
     func fail(with error: any Error) {
         state.withLock { state in
             if state.failure == nil { state.failure = error }
         }
-        pumpLater()
+        startLater()
     }
 
     func setSuspended(_ suspended: Bool) {
         state.withLock { $0.isSuspended = suspended }
-        if !suspended { pumpLater() }
+        if !suspended { startLater() }
     }
 
     func resumeReceiving() {
@@ -77,16 +84,17 @@ final class ResponsePump: Sendable {
             state.isPaused = false
             state.resumeCount += 1
         }
-        pumpLater()
+        startLater()
     }
 
-    private func pumpLater() {
-        queue.async { self.pump() }
+    private func startLater() {
+        queue.async { self.start() }
     }
 
     // MARK: The queue
 
-    private func pump() {
+    /// Delivers what there is, in place.
+    func start() {
         let isIdle = state.withLock { state in
             defer { state.isPumping = true }
             return !state.isPumping
@@ -101,7 +109,7 @@ final class ResponsePump: Sendable {
                 state.events = []
                 return .complete(TransferCompletion(error: failure, metrics: TransferMetrics()))
             }
-            guard !state.isComplete, !state.isPaused, !state.isSuspended, !state.events.isEmpty else {
+            guard !state.isComplete, !state.isHeldBack, !state.isSuspended, !state.events.isEmpty else {
                 state.isPumping = false
                 return nil
             }
@@ -136,9 +144,9 @@ final class ResponsePump: Sendable {
             var metrics = outcome.metrics
             // The metrics of a revalidated response are those of its exchange.
             if metrics.total == .zero {
-                metrics.startDate = start
-                metrics.responseStart = headTime.map { .seconds(max($0.timeIntervalSince(start), 0)) }
-                metrics.total = .seconds(max(Date().timeIntervalSince(start), 0))
+                metrics.startDate = startDate
+                metrics.responseStart = headTime.map { .seconds(max($0.timeIntervalSince(startDate), 0)) }
+                metrics.total = .seconds(max(Date().timeIntervalSince(startDate), 0))
             }
             observer.transfer(id, didComplete: TransferCompletion(error: outcome.error, metrics: metrics, trailers: outcome.trailers))
         }
@@ -189,5 +197,12 @@ extension ResponsePump.State {
         guard case .bytes(let data) = events[0], data.count > count else { return events.removeFirst() }
         events[0] = .bytes(data.dropFirst(count))
         return .bytes(data.prefix(count))
+    }
+}
+
+extension TransferHandle {
+    /// Ends what a pump delivers; any other transfer is ended, or refused at its start, by its own transport.
+    func endWithSession() {
+        (self as? ResponsePump)?.fail(with: CurlewError.sessionInvalidated)
     }
 }

@@ -92,7 +92,7 @@ struct StoredResponses: Sendable {
 
 extension TransferRequest {
     /// The key of the responses for the request's URL.
-    var cacheURL: String { StorageRules.withoutFragment(url) }
+    var cacheURL: String { StorageRules.identity(of: url) }
 }
 
 /// Stores responses in a ``ResponseCache``.

@@ -26,9 +26,12 @@ extension Session {
 
 extension SessionManager {
     /// What distinguishes the sender of a request, beside its own fields: the session, with its fields, the partition by the request's
-    /// options, and the cookies that are added. `nil` if an interceptor may add more, which is known only when a request is sent.
+    /// options, and the cookies that are added. `nil` if an interceptor, a closure that answers challenges or a subclass may add more,
+    /// which is known only when a request is sent.
     package func senderIdentity(of request: URLRequest, _ options: RequestOptions?) -> String? {
-        guard interceptor == nil, options?.interceptor == nil, let url = request.url?.absoluteString else { return nil }
+        guard !isSubclassed, interceptor == nil, options?.interceptor == nil, delegate.taskDidReceiveChallenge == nil,
+            let url = request.url?.absoluteString
+        else { return nil }
         let sent = sent(url, HTTPHeaders(request.allHTTPHeaderFields ?? [:]), options) { transfer in
             transfer.handlesCookies = request.httpShouldHandleCookies
             transfer.mainDocumentURL = request.mainDocumentURL?.absoluteString
@@ -36,22 +39,38 @@ extension SessionManager {
         return "\(session.token) \(sent.partition) \(sent.headers["Cookie"] ?? "")"
     }
 
+    /// Who answers requests for a URL, as far as the options and the host's trust policy decide it (``TransferRequest/responder``).
+    package func responder(to url: URL, _ options: RequestOptions?) -> String {
+        sent(url.absoluteString, [:], options) { $0.handlesCookies = false }.responder
+    }
+
     /// What the session's configuration adds to the key of a response that is stored for longer than the session: its partition, and its
-    /// `Authorization`; empty for most sessions. Cookies don't count.
+    /// `Authorization`, and the classes that may answer in place of the network; empty for most sessions. Cookies don't count.
     package func partitionParts(for url: String, _ options: RequestOptions?) -> [String] {
         let sent = sent(url, session.configuration.headers, options) { $0.handlesCookies = false }
         let parts = (sent.partition, sent.headers["Authorization"])
+        let classes = session.configuration.protocolClasses.map { String(reflecting: $0) }
         return (parts.0.isEmpty ? [] : ["Partition", parts.0]) + (parts.1.map { ["Authorization", CacheKey($0).digest] } ?? [])
+            + (classes.isEmpty ? [] : ["Classes"] + classes)
     }
 
     /// The request that would be sent first.
     private func sent(
         _ url: String, _ headers: HTTPHeaders, _ options: RequestOptions?, _ change: (inout TransferRequest) -> Void
     ) -> TransferRequest {
-        var transfer = TransferRequest(
-            url: session.hsts?.upgraded(url) ?? url, method: .get, headers: headers, body: nil, prepared: session.options)
+        var transfer = TransferRequest(url: url, method: .get, headers: headers, body: nil, prepared: session.options)
         change(&transfer)
         options?.apply(to: &transfer.options)
-        return session.outgoing(transfer)
+        return session.firstExchange(of: transfer)
+    }
+}
+
+extension Session {
+    /// The request as it is sent first, but for credentials for a challenge: over TLS if its host is known to want that, with cookies and
+    /// the host's trust policy. May wait for a disk, as stores may be in files.
+    func firstExchange(of request: consuming TransferRequest) -> TransferRequest {
+        var first = request
+        if let url = hsts?.upgraded(first.url) { first.url = url }
+        return outgoing(first)
     }
 }

@@ -45,7 +45,7 @@ struct URLCacheStore: ResponseStoring {
     func cached(_ url: String) -> CachedURLResponse? {
         guard let keys = CacheKeys(url) else { return nil }
         return keys.all.lazy.compactMap { cache.cachedResponse(for: $0) }.first {
-            ($0.response.url?.absoluteString).map { StorageRules.withoutFragment($0) } == keys.url
+            ($0.response.url?.absoluteString).map { StorageRules.identity(of: $0) } == keys.url
         }
     }
 
@@ -100,7 +100,7 @@ struct URLCacheStore: ResponseStoring {
         Self.writeLock.withLock { _ in
             for key in keys.all {
                 let stored = cache.cachedResponse(for: key)?.response.url?.absoluteString
-                if stored.map({ StorageRules.withoutFragment($0) }) == keys.url { cache.removeCachedResponse(for: key) }
+                if stored.map({ StorageRules.identity(of: $0) }) == keys.url { cache.removeCachedResponse(for: key) }
             }
         }
     }
@@ -128,7 +128,7 @@ private struct CacheKeys {
     var all: [URLRequest] { [primary] + (foreign.map { [$0] } ?? []) }
 
     init?(_ text: String) {
-        url = StorageRules.withoutFragment(text)
+        url = StorageRules.identity(of: text)
         guard let original = URL(string: url), original.host != nil else { return nil }
         guard url.utf8.count > Self.longestKey || !url.utf8.allSatisfy({ $0 < 0x7F && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "%") })
         else {

@@ -27,7 +27,7 @@ extension RequestDriver {
                 state.withLock { state in
                     state.decision = .followUp(FollowUp(request: request, kind: .restart))
                     // Not received to reuse the connection: the body may be a whole file.
-                    state.discarded = RequestState.largestBodyToDiscard + 1
+                    state.discarded = DiscardedBody(announced: .max)
                 }
                 return .cancel
             }
@@ -52,14 +52,14 @@ extension RequestDriver {
     }
 
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
-        let (isCurrent, discarded) = state.withLock { state -> (Bool, Int?) in
+        let (isCurrent, discarded) = state.withLock { state -> (Bool, DiscardedBody?) in
             // A late piece of an earlier attempt is not counted as one of this attempt's.
             guard state.number == id else { return (false, nil) }
-            if let discarded = state.discarded { state.discarded = discarded + bytes.count }
+            state.discarded?.receive(bytes.count)
             return (true, state.discarded)
         }
         guard isCurrent else { return .cancel }
-        if let discarded { return discarded > RequestState.largestBodyToDiscard ? .cancel : .proceed }
+        if let discarded { return discarded.isCutOff ? .cancel : .proceed }
         do {
             if body.waitsForReader, body.receivedCount == 0, let head = state.withLock({ $0.head }),
                 validate(head, hasBody: true) == .cancel
@@ -118,14 +118,14 @@ extension RequestDriver {
             return .proceed
         }
         fail(error)
-        guard let (isKept, timeout) = (body as? DataReceiver)?.keepRefusedBody() else { return .cancel }
-        if let task, let timeout {
+        guard let receiver = body as? DataReceiver else { return .cancel }
+        if receiver.keepRefusedBody(), let task {
             // The bytes received by then are enough.
-            session.systemTimers.start(after: timeout) { [weak self, weak task] in
+            session.systemTimers.start(after: RefusedBody.timeout) { [weak self, weak task] in
                 if let task, self?.task === task { task.endTransfer() }
             }
         }
-        return isKept ? .proceed : .cancel
+        return .proceed
     }
 
     /// What the body's receiver knows about the attempt.

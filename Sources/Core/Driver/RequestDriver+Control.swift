@@ -100,6 +100,17 @@ extension RequestDriver {
         isRetriable(after: error) && (request.isRepeatable || sessionDelegate.mayRenewBody(of: request)) && body.holdForRetry()
     }
 
+    /// Asks the session's gate for a retry, unless a policy has refused the last attempt, which so was none: then the wait is noted.
+    func mayTryAgain(_ request: Request, after delay: TimeInterval) -> Bool {
+        let isRefused = state.withLock { state -> Bool in
+            guard state.isRefused else { return false }
+            state.refusals.count += 1
+            state.refusals.delay += delay
+            return true
+        }
+        return isRefused || session.configuration.retryGate?.permitsRetry(of: request) ?? true
+    }
+
     /// Ends a request that no retrier decides about. If its deadline has passed while its attempt failed, the deadline is why.
     func endWithoutRetry(_ request: Request, after error: any Error) {
         let isLate = state.withLock { $0.deadline?.failure != nil }

@@ -56,18 +56,20 @@ extension RequestDriver {
         guard let target = task?.target ?? (try? request.original.get())?.original.target else {
             return error.describing(FailedRequest(id: requestID, url: ""))
         }
+        let isRefused = error.isResponseValidationError
+        // One byte more shows whether the body is longer. Reads the file of a download, on the session's queue.
+        let received = isRefused ? body.beginning(FailedRequest.bodyLimit + 1) : nil
+        let isCut = isRefused && (body as? DataReceiver)?.refusedBody?.isCut ?? ((received?.count ?? 0) > FailedRequest.bodyLimit)
         return error.describing(
             FailedRequest(
                 id: requestID, method: target.method, url: target.url, attempt: Int(retries) + 1, statusCode: head?.statusCode,
-                body: error.isResponseValidationError ? head.flatMap { bodyText($0) } : nil))
-    }
-
-    /// The beginning of the received body as text; `nil` if it is no text. Reads the file of a download, on the session's queue.
-    private func bodyText(_ head: ResponseHead) -> String? {
-        // One byte more shows whether the body is longer.
-        body.beginning(FailedRequest.bodyLimit + 1).flatMap {
-            BodyExcerpt.text(of: $0, limit: FailedRequest.bodyLimit, contentType: head.value(for: "Content-Type"))
-        }
+                body: received.flatMap {
+                    BodyExcerpt.text(
+                        of: $0, limit: FailedRequest.bodyLimit, isCut: isCut, contentType: head?.value(for: "Content-Type"))
+                },
+                // Not a slice, which would retain the whole body.
+                bodyData: received.map { $0.count > FailedRequest.bodyLimit ? Data($0.prefix(FailedRequest.bodyLimit)) : $0 },
+                isBodyCut: isCut))
     }
 }
 

@@ -156,12 +156,13 @@ final class RequestDriver: Sendable {
                 return .cancel
             }
         case .followUp, .fail:
-            let isFollowed = if case .followUp = decision { true } else { false }
-            state.withLock { state in
+            var body: DiscardedBody?
+            if case .followUp = decision { body = DiscardedBody(announced: task.isHead ? nil : head.expectedBodyLength) }
+            state.withLock { [body] state in
                 state.decision = decision
-                if isFollowed { state.discarded = 0 }
+                state.discarded = body
             }
-            return isFollowed ? .proceed : .cancel
+            return body?.isCutOff == false ? .proceed : .cancel
         }
     }
 
@@ -214,7 +215,7 @@ final class RequestDriver: Sendable {
         if session.isMonitored(.responses), let next = followUp.request.urlRequest {
             session.tellMonitors(of: request, .responses) { $0.request(request, willContinueWith: next) }
         }
-        task.start(followUp)
+        task.start(followUp, after: outcome)
     }
 
     /// The attempt has completed, with all that is known of its error: the request is concluded, as soon as it has a handler.
@@ -222,14 +223,14 @@ final class RequestDriver: Sendable {
         do { try body.complete(outcome) } catch { fail(error) }
         if let sentBody { sentBody.complete(outcome, of: request.task?.currentTransfer?.body) }
         let action = state.withLock { state -> RequestLifecycle.Action in
+            if case .fail(let error) = state.decision { state.fail(error) }
+            if let error = outcome.error { state.fail(error) }
             // A task that was never started was no exchange.
-            if state.task?.completed(state.head, outcome.metrics) == true { state.transactions.append(outcome.metrics) }
+            if state.task?.completed(state.head, outcome.metrics, state.error) == true { state.transactions.append(outcome.metrics) }
             state.noteFirstByte(outcome.metrics)
             if !outcome.trailers.isEmpty { state.trailers = outcome.trailers }
             state.endTime = CFAbsoluteTime.now
             state.hasSucceeded = outcome.error == nil
-            if case .fail(let error) = state.decision { state.fail(error) }
-            if let error = outcome.error { state.fail(error) }
             let action = state.lifecycle.taskCompleted()
             if action == .waitForHandler { waitForHandler(request, &state) }
             return action
@@ -310,7 +311,9 @@ final class RequestDriver: Sendable {
     }
 
     private func retrierAnswered(_ shouldRetry: Bool, after delay: TimeInterval, _ request: Request) {
-        guard shouldRetry, session.configuration.retryGate?.permitsRetry(of: request) ?? true else { return finish(request) }
+        // One that can't be made in time is not waited for: the request fails with what its last attempt has ended with.
+        let isInTime = state.withLock { $0.deadline }.map { delay < $0.deadline.remaining.seconds } ?? true
+        guard shouldRetry, isInTime, mayTryAgain(request, after: delay) else { return finish(request) }
         if session.isMonitored(.retries), let error = state.withLock({ $0.error }).map({ session.delivered($0) }) {
             session.tellMonitors(of: request, .retries) { $0.request(request, willRetryAfter: delay, because: error) }
         }
@@ -388,8 +391,7 @@ final class RequestDriver: Sendable {
         case .finished(let ended):
             ended.steps?.end()
             body.requestDidFinish(request)
-            ended.waiter?.call()
-            for waiter in ended.otherWaiters { waiter.call() }
+            ended.callWaiters()
             if let manager = ended.manager { session.release(manager) }
         }
         if !isReopened { reportEnd(of: request) }

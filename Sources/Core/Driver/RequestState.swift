@@ -5,10 +5,6 @@ import CurlewTransport
 
 /// The state of a request, behind its driver's lock.
 struct RequestState {
-    /// The largest body, in bytes, that is received only to be dropped, so that its connection can be reused. Receiving a longer one takes
-    /// longer than connecting again.
-    static let largestBodyToDiscard = 256 * 1024
-
     /// The request itself, retained from its start until it has finished.
     var request: Request?
     /// The manager, retained while the request may still be awaited, or is: until the first closure handler is attached, or it has finished.
@@ -26,6 +22,8 @@ struct RequestState {
     /// An event with another number is a late one of an earlier attempt, and is ignored (``SessionTask/taskIdentifier``).
     var number = 0
     var retryCount: UInt = 0
+    /// The refusals of policies after which the request was tried again.
+    var refusals = Refusals()
     /// The request's number in the process; 0 until it is read.
     var requestID: UInt64 = 0
     /// The number of exchanges of which the session's instruments were told.
@@ -51,6 +49,8 @@ struct RequestState {
     // MARK: The current transfer
 
     var head: ResponseHead?
+    /// The interim responses of all exchanges.
+    var interim = InterimResponses()
     /// The decision about the response that is pending on the session's queue.
     var pendingDecision = PendingDecision()
     /// The decision about the response.
@@ -58,9 +58,9 @@ struct RequestState {
     /// Whether a follow-up takes the place of the response.
     var isFollowed: Bool { if case .followUp = decision { true } else { false } }
     /// Whether the response's body is cut off, as it is too long to be dropped.
-    var isCutOff: Bool { isFollowed && discarded.map { $0 > Self.largestBodyToDiscard } ?? false }
-    /// The number of bytes of a body that is dropped; `nil` for one that is received.
-    var discarded: Int?
+    var isCutOff: Bool { isFollowed && discarded?.isCutOff ?? false }
+    /// The body that is dropped; `nil` for one that is received.
+    var discarded: DiscardedBody?
     /// The number of bytes of the request's body that were last reported as sent.
     var sent: Int64 = 0
 
@@ -133,6 +133,22 @@ struct RequestState {
         return exchangeCount
     }
 
+    // MARK: Refusals
+
+    /// Refusals, and the time for which the request has waited after them, in seconds.
+    struct Refusals {
+        var count: UInt = 0
+        var delay: TimeInterval = 0
+    }
+
+    /// The retries so far, without those after refusals, which are no attempts. A refusal counts before its retry does.
+    var countedRetries: UInt { retryCount > refusals.count ? retryCount - refusals.count : 0 }
+
+    /// Whether a policy has refused the last attempt.
+    var isRefused: Bool {
+        if case CurlewError.transferFailed(let failure)? = error { failure.isRefusal } else { false }
+    }
+
     // MARK: Cancellation
 
     /// What has to be done to cancel the request, after unlocking.
@@ -199,8 +215,8 @@ struct RequestState {
         let isCutOff = isCutOff
         decision = .accept
         discarded = nil
-        // A failure ends the task, except the one by which a long body was cut off.
-        guard outcome.error == nil || isCutOff else { return nil }
+        // A failure ends the task, except the one by which a long body was cut off, and that of decoding a body that is not wanted.
+        guard outcome.error == nil || isCutOff || outcome.isUndecodable else { return nil }
         followUp.request = followUp.request.continuing(after: outcome.metrics.total)
         return followUp
     }
@@ -258,6 +274,13 @@ struct RequestState {
         let otherWaiters: [Waiter]
         let steps: AsyncSteps?
         let manager: SessionManager?
+        let interim: [InterimReceiver]
+
+        func callWaiters() {
+            waiter?.call()
+            for waiter in otherWaiters { waiter.call() }
+            for receiver in interim { receiver.finish() }
+        }
     }
 
     enum Finish {
@@ -291,7 +314,42 @@ struct RequestState {
             validators = []
             nextValidator = 0
         }
-        return .finished(Ended(waiter: waiter, otherWaiters: otherWaiters, steps: steps, manager: manager))
+        return .finished(Ended(waiter: waiter, otherWaiters: otherWaiters, steps: steps, manager: manager, interim: interim.finish()))
+    }
+}
+
+/// A body that is received only to be dropped, so that its connection can be reused. Receiving a long one takes longer than connecting again.
+struct DiscardedBody {
+    /// The largest size, in bytes.
+    static let limit = 256 * 1024
+    /// How long it is received: a server may send a few bytes now and then, without end.
+    static let timeout = Duration.seconds(2)
+
+    private var count: Int64 = 0
+    // No `ContinuousClock.Instant`, whose size is known at run time only, and that of the whole state with it.
+    private let start: Nanoseconds
+
+    /// Whether the rest is not received.
+    private(set) var isCutOff: Bool
+
+    /// - Parameter announced: the announced length; `nil` if it is unknown.
+    init(announced: Int64?, at time: Nanoseconds = MonotonicTime.now()) {
+        start = time
+        isCutOff = (announced ?? 0) > Self.limit
+    }
+
+    /// Counts a piece.
+    mutating func receive(_ size: Int, at time: Nanoseconds = MonotonicTime.now()) {
+        count += Int64(size)
+        isCutOff = isCutOff || count > Self.limit || time &- start > Self.timeout.nanoseconds
+    }
+}
+
+extension TransferCompletion {
+    /// Whether the transfer failed because its body could not be decoded.
+    fileprivate var isUndecodable: Bool {
+        guard case CurlewError.transferFailed(let failure)? = error else { return false }
+        return failure.kind == .decoding
     }
 }
 

@@ -27,48 +27,58 @@ public final class SessionTask: Sendable {
     }
 
     /// What a completed task retains of its last exchange.
-    private struct Outcome {
+    struct Outcome {
         var head: ResponseHead?
         var received: Int64
         var sent: Int64
+        /// Whether its progress is that of sending.
+        var isUpload: Bool
+        /// Why it has failed, and how users see that.
+        var error: (any Error)?
+        var transform: (@Sendable (any Error) -> any Error)?
     }
 
     /// What changes while the task runs.
-    private struct TaskProgress {
+    struct TaskProgress {
         var state = State.suspended
         var isStarted = false
-        /// Whether the stream was handed to the transport, which takes its bytes from then on.
-        var isOpened = false
         /// Whether the task was handed to the transport.
         var isHandedOver = false
+        /// That of the current exchange; `nil` before its start, and once the task has completed.
+        var handle: (any TransferHandle)?
+        /// A stream's, which takes bytes before its start.
+        var stream: (any StreamHandle)?
         /// The current follow-up; `nil` while the task runs the original.
         var current: Work?
         var redirectCount = 0
         /// Released when the task completes; until then task and driver retain each other, so that a running request needs no other owner.
         var driver: RequestDriver?
         var outcome: Outcome?
-        /// The bytes sent on a stream before it was started.
-        var unsent: [(bytes: Data, endOfStream: Bool)] = []
+        var description: String?
+        var priority = SessionTask.defaultPriority
     }
 
     /// The number that identifies the task in its session.
     ///
-    /// The transport knows the transfer by this number and not by an object, so that no reference cycle runs through libcurl, and a late
-    /// event of an earlier attempt finds no request. A follow-up keeps the number, a retry has a new one.
+    /// A transfer's events have this number, so that a late event of an earlier attempt finds no request. A follow-up keeps the number, a
+    /// retry has a new one.
     public let taskIdentifier: Int
     private let original: Work
     private let transport: any Transport
-    private let progress: Lock<TaskProgress>
+    /// The session's nonces; `nil` if it had none when the task was created.
+    let digests: DigestMemory?
+    let values: Lock<TaskProgress>
 
-    init(id: Int, work: Work, transport: any Transport, driver: RequestDriver) {
+    init(id: Int, work: Work, transport: any Transport, driver: RequestDriver, digests: DigestMemory? = nil) {
         taskIdentifier = id
+        self.digests = digests
         original = work
         self.transport = transport
-        progress = Lock(TaskProgress(driver: driver))
+        values = Lock(TaskProgress(driver: driver))
     }
 
     /// The current state.
-    public var state: State { progress.withLock { $0.state } }
+    public var state: State { values.withLock { $0.state } }
 
     /// The adapted request with which the task began; `nil` for a raw stream.
     public var originalRequest: URLRequest? { original.urlRequest }
@@ -77,7 +87,7 @@ public final class SessionTask: Sendable {
     public var currentRequest: URLRequest? { current.urlRequest }
 
     /// The number of redirects followed.
-    public var redirectCount: Int { progress.withLock { $0.redirectCount } }
+    public var redirectCount: Int { values.withLock { $0.redirectCount } }
 
     /// The response's status and header fields; `nil` until they are received.
     public var response: HTTPURLResponse? {
@@ -86,7 +96,7 @@ public final class SessionTask: Sendable {
 
     /// The number of received bytes of the response's body: decoded while the task runs, as sent on the wire once it has completed.
     public var countOfBytesReceived: Int64 {
-        let (outcome, driver) = progress.withLock { ($0.outcome, $0.driver) }
+        let (outcome, driver) = values.withLock { ($0.outcome, $0.driver) }
         return outcome?.received ?? driver?.body.receivedCount ?? 0
     }
 
@@ -99,7 +109,7 @@ public final class SessionTask: Sendable {
 
     /// The number of bytes of the request's body that were handed to the network.
     public var countOfBytesSent: Int64 {
-        let (outcome, driver) = progress.withLock { ($0.outcome, $0.driver) }
+        let (outcome, driver) = values.withLock { ($0.outcome, $0.driver) }
         return outcome?.sent ?? driver?.sentBody?.count ?? 0
     }
 
@@ -110,7 +120,7 @@ public final class SessionTask: Sendable {
     }
 
     private var head: ResponseHead? {
-        let (outcome, driver) = progress.withLock { ($0.outcome, $0.driver) }
+        let (outcome, driver) = values.withLock { ($0.outcome, $0.driver) }
         // After unlocking, because elsewhere the driver's lock is taken before this one.
         return outcome.map(\.head) ?? driver?.state.withLock { $0.head }
     }
@@ -119,10 +129,15 @@ public final class SessionTask: Sendable {
         if case .transfer(let request) = original { request } else { nil }
     }
 
-    private var current: Work { progress.withLock { $0.current } ?? original }
+    private var current: Work { values.withLock { $0.current } ?? original }
 
     var currentTransfer: TransferRequest? {
         if case .transfer(let request) = current { request } else { nil }
+    }
+
+    /// The name of the user whose credential has answered a challenge; `nil` if none has.
+    var authenticatedUser: String? {
+        values.withLock { $0.driver }?.state.withLock { $0.authentication }?.answer?.credential.user
     }
 
     /// Method and URL of the current exchange; without a method for a raw stream.
@@ -135,7 +150,7 @@ public final class SessionTask: Sendable {
 
     /// Whether the current request's method is HEAD.
     var isHead: Bool {
-        progress.withLock { progress in
+        values.withLock { progress in
             // Without a copy of the request, which is large.
             if case .transfer(let request)? = progress.current { return request.method == .head }
             if case .transfer(let request) = original { return request.method == .head }
@@ -153,40 +168,46 @@ public final class SessionTask: Sendable {
 
     /// Starts or resumes the task. Does nothing for a running, cancelled or completed one. Any thread.
     public func resume() {
-        let (driver, isFirst) = progress.withLock { progress -> (RequestDriver?, Bool) in
+        let (driver, isFirst) = values.withLock { progress -> (RequestDriver?, Bool) in
             guard progress.state == .suspended else { return (nil, false) }
             progress.state = .running
+            // Inside of the lock, so that the transport gets the calls of several threads in their order.
+            progress.handle?.setSuspended(false)
             defer { progress.isStarted = true }
             return (progress.driver, !progress.isStarted)
         }
-        guard let driver else { return }
-        guard isFirst else { return tellSuspension(false) }
+        guard let driver, isFirst else { return }
+        if let digests, case .transfer(let request) = original, driver.awaitsCredential(request, digests, { self.begin(driver) }) { return }
+        begin(driver)
+    }
+
+    /// Starts the original.
+    private func begin(_ driver: RequestDriver) {
         guard driver.session.readsFiles else { return start(original, for: driver) }
         driver.session.queue.async { self.start(self.original, for: driver) }
     }
 
     /// Suspends the task, which then neither sends nor receives. Does nothing unless it is running. Any thread.
     public func suspend() {
-        let mustTell = progress.withLock { progress in
-            guard progress.state == .running else { return false }
+        values.withLock { progress in
+            guard progress.state == .running else { return }
             progress.state = .suspended
-            return progress.isStarted
+            progress.handle?.setSuspended(true)
         }
-        if mustTell { tellSuspension(true) }
     }
 
     /// Cancels the task; its request fails with ``CurlewError/cancelled``. Does nothing for a completed task. Any thread.
     public func cancel() {
-        let (isFresh, isStarted) = progress.withLock { progress -> (Bool, Bool) in
-            guard progress.state == .running || progress.state == .suspended else { return (false, false) }
+        let (isFresh, isStarted, handle) = values.withLock { progress -> (Bool, Bool, (any TransferHandle)?) in
+            guard progress.state == .running || progress.state == .suspended else { return (false, false, nil) }
             progress.state = .canceling
-            return (true, progress.isStarted)
+            return (true, progress.isStarted, progress.handle)
         }
         guard isFresh else { return }
         guard isStarted else { return completeUnstarted(with: CurlewError.cancelled) }
-        transport.cancel(taskIdentifier)
+        handle?.cancel()
         // The transfer may have completed, with the completion waiting for a decision: it need not wait any longer.
-        progress.withLock { $0.driver }?.abandonDecision()
+        values.withLock { $0.driver }?.abandonDecision()
     }
 
     private func start(_ work: Work, for driver: RequestDriver, as followUp: FollowUp.Kind? = nil) {
@@ -195,15 +216,24 @@ public final class SessionTask: Sendable {
             if let body = request.body as? UnreadableBody { return completeUnstarted(with: body.error) }
             let request = driver.session.hsts.map { upgraded(request, by: $0) } ?? request
             guard handOver() else { return completeCancelled(for: driver) }
-            transport.start(driver.outgoing(request, as: followUp), id: taskIdentifier, observer: driver)
-        case .stream(let request): openStream(request, for: driver)
+            let outgoing = driver.outgoing(request, as: followUp, digests)
+            start(transport.makeTransfer(outgoing, id: taskIdentifier, observer: driver), for: driver)
+        case .stream:
+            guard handOver(), let stream else { return completeCancelled(for: driver) }
+            start(stream, for: driver)
         }
-        // The transport ignores calls for a transfer that it does not know yet: one made by another thread in the meantime is repeated.
-        switch state {
-        case .canceling: transport.cancel(taskIdentifier)
-        case .suspended: tellSuspension(true)
-        case .running, .completed: break
+    }
+
+    /// Starts an exchange, to which the task's calls go from now on.
+    private func start(_ handle: any TransferHandle, for driver: RequestDriver) {
+        let state = values.withLock { progress in
+            progress.handle = handle
+            // A call that another thread has made in between found no handle.
+            if progress.state == .suspended { handle.setSuspended(true) }
+            return progress.state
         }
+        if state == .canceling { return completeCancelled(for: driver) }
+        handle.start()
     }
 
     /// Returns the request with TLS if its host is known to want that, and notes it as the current one: what follows from the response
@@ -214,20 +244,20 @@ public final class SessionTask: Sendable {
         var upgraded = request
         upgraded.url = url
         upgraded.isUpgraded = true
-        progress.withLock { $0.current = .transfer(upgraded) }
+        values.withLock { $0.current = .transfer(upgraded) }
         return upgraded
     }
 
     /// Completes a task that was not handed to the transport.
     func completeUnstarted(with error: any Error) {
-        let driver = progress.withLock { $0.driver }
+        let driver = values.withLock { $0.driver }
         driver?.transfer(taskIdentifier, didComplete: TransferCompletion(error: error, metrics: TransferMetrics()))
     }
 
     /// Notes that the transport is about to know the task; `false` if the task was cancelled while it waited for the session's queue or a file,
     /// so that nothing is to be sent.
     private func handOver() -> Bool {
-        progress.withLock { progress in
+        values.withLock { progress in
             guard progress.state != .canceling else { return false }
             progress.isHandedOver = true
             return true
@@ -239,29 +269,13 @@ public final class SessionTask: Sendable {
         completeUnstarted(with: driver.session.isInvalidated ? driver.session.endError : CurlewError.cancelled)
     }
 
-    private func openStream(_ request: StreamTransferRequest, for driver: RequestDriver) {
-        guard handOver() else { return completeCancelled(for: driver) }
-        transport.openStream(driver.session.outgoing(request), id: taskIdentifier, observer: driver)
-        // Inside the lock, so that bytes written concurrently follow these.
-        progress.withLock { progress in
-            for piece in progress.unsent { transport.send(piece.bytes, endOfStream: piece.endOfStream, on: taskIdentifier) }
-            progress.unsent = []
-            progress.isOpened = true
-        }
-    }
-
-    /// Tells the transport, again if the state was changed concurrently, so that its last call has the current state.
-    private func tellSuspension(_ suspended: Bool) {
-        transport.setSuspended(suspended, of: taskIdentifier)
-        let now = state
-        if now == (suspended ? .running : .suspended) { tellSuspension(!suspended) }
-    }
+    private var handle: (any TransferHandle)? { values.withLock { $0.handle } }
 
     // MARK: For the driver
 
     /// Cancels a task that was not handed to the transport, to be completed by the caller; `false` if it was started or cancelled.
     func claimUnstarted() -> Bool {
-        progress.withLock { progress in
+        values.withLock { progress in
             guard progress.state == .suspended, !progress.isStarted else { return false }
             progress.state = .canceling
             return true
@@ -271,7 +285,7 @@ public final class SessionTask: Sendable {
     /// Cancels the task because its session is invalidated; returns `true` if the caller has to complete it, as the transport does not know
     /// it.
     func invalidate() -> Bool {
-        progress.withLock { progress in
+        values.withLock { progress in
             guard progress.state == .running || progress.state == .suspended else { return false }
             progress.state = .canceling
             return !progress.isStarted
@@ -280,28 +294,35 @@ public final class SessionTask: Sendable {
 
     /// Resumes the transfer after it was paused by its observer.
     func resumeReceiving() {
-        transport.resumeReceiving(taskIdentifier)
+        handle?.resumeReceiving()
     }
 
-    /// Sends bytes on a stream, or buffers them until it is started.
+    /// Sends bytes on a stream, from its start on.
     func send(_ bytes: Data, endOfStream: Bool) {
-        progress.withLock { progress in
-            if progress.isOpened {
-                transport.send(bytes, endOfStream: endOfStream, on: taskIdentifier)
-            } else {
-                progress.unsent.append((bytes, endOfStream))
-            }
+        stream?.send(bytes, endOfStream: endOfStream)
+    }
+
+    /// The task's stream, made when it is first used; `nil` for a transfer, and once the task has completed.
+    private var stream: (any StreamHandle)? {
+        let (stream, driver) = values.withLock { ($0.stream, $0.driver) }
+        guard stream == nil, let driver, case .stream(let request) = original else { return stream }
+        let made = transport.makeStream(driver.session.outgoing(request), id: taskIdentifier, observer: driver)
+        return values.withLock { progress in
+            guard progress.driver != nil else { return nil }
+            // Another thread may have made one.
+            progress.stream = progress.stream ?? made
+            return progress.stream
         }
     }
 
     /// Cancels the current transfer, not the task: a follow-up may be sent after it.
     func endTransfer() {
-        transport.cancel(taskIdentifier)
+        handle?.cancel()
     }
 
     /// Sets the follow-up to be started next; returns `false` if the task was cancelled in the meantime.
     func take(_ followUp: FollowUp) -> Bool {
-        progress.withLock { progress in
+        values.withLock { progress in
             guard progress.state == .running || progress.state == .suspended else { return false }
             progress.current = .transfer(followUp.request)
             if followUp.kind == .redirect { progress.redirectCount += 1 }
@@ -310,24 +331,33 @@ public final class SessionTask: Sendable {
     }
 
     /// Starts the follow-up: on the session's queue if preparing it may block, otherwise on the caller's thread.
-    func start(_ followUp: FollowUp) {
-        guard let driver = progress.withLock({ $0.driver }) else { return }
-        guard driver.session.mustPrepareOffTransport || driver.session.readsFiles else {
+    func start(_ followUp: FollowUp, after outcome: TransferCompletion) {
+        guard let driver = values.withLock({ $0.driver }) else { return }
+        // A cache in memory answers in place: a chain of redirects that it has would use up the stack.
+        let isInPlace = outcome.metrics.cacheOutcome == .hit || outcome.metrics.cacheOutcome == .stale
+        guard isInPlace || driver.session.mustPrepareOffTransport || driver.session.readsFiles else {
             return start(.transfer(followUp.request), for: driver, as: followUp.kind)
         }
         driver.session.queue.async { self.start(.transfer(followUp.request), for: driver, as: followUp.kind) }
     }
 
-    /// Completes the task; returns `false` if it was never handed to the transport.
-    func completed(_ head: ResponseHead?, _ metrics: TransferMetrics) -> Bool {
-        let (driver, isHandedOver) = progress.withLock { progress in
+    /// Completes the task, with an error if its transfer has failed; returns `false` if it was never handed to the transport.
+    func completed(_ head: ResponseHead?, _ metrics: TransferMetrics, _ error: (any Error)?) -> Bool {
+        let transform = error.flatMap { _ in values.withLock { $0.driver }?.session.errorTransform }
+        let (driver, handles, isHandedOver) = values.withLock { progress in
             progress.state = .completed
-            progress.outcome = Outcome(head: head, received: metrics.responseBodyBytes, sent: metrics.requestBodyBytes)
-            defer { progress.driver = nil }
-            return (progress.driver, progress.isHandedOver)
+            progress.outcome = Outcome(
+                head: head, received: metrics.responseBodyBytes, sent: metrics.requestBodyBytes,
+                isUpload: progress.driver?.sentBody != nil, error: error, transform: transform)
+            defer {
+                progress.driver = nil
+                progress.handle = nil
+                progress.stream = nil
+            }
+            return (progress.driver, (progress.handle, progress.stream), progress.isHandedOver)
         }
-        // Retained beyond the lock, as its release may release objects that take the lock.
-        return withExtendedLifetime(driver) { isHandedOver }
+        // Retained beyond the lock, as their release may release objects that take the lock.
+        return withExtendedLifetime((driver, handles)) { isHandedOver }
     }
 }
 

@@ -53,7 +53,7 @@ extension RedirectPolicy {
         // An empty Location leads nowhere: the response is the result.
         guard limit > 0, head.isRedirect, let location = head.bytes(of: "Location"), !location.isEmpty else { return nil }
         guard redirectCount < limit else { throw .redirectFailed(reason: .tooMany(limit: limit)) }
-        guard let from = URL(string: request.url), let target = try Self.resolve(Array(location), against: from) else {
+        guard let from = URL(string: request.url), let target = try Self.resolve(location, against: from) else {
             throw .redirectFailed(reason: .invalidLocation(head.value(for: "Location") ?? ""))
         }
         // Before all else (RFC 6797, section 8.3), so that what is decided here is true of the URL to which the request is sent.
@@ -63,11 +63,15 @@ extension RedirectPolicy {
             throw .redirectFailed(reason: .insecureDowngrade(to: reached))
         }
         var next = request
+        let isSameOrigin = Origin(from) == Origin(reached)
         next.url = reached.absoluteString
+        // A relative reference has kept them.
+        if isSameOrigin, reached.user == nil { next.url = next.url.withUserInfo(of: request.url) }
         if next.isUpgraded || upgraded != nil { next.isUpgraded = upgraded != nil }
+        if next.isServerWide { next.isServerWide = false }
         changeMethod(of: &next, for: head.statusCode)
         if rewindsBody, next.body?.rewind() == false { throw .redirectFailed(reason: .bodyNotRepeatable) }
-        if Origin(from) != Origin(reached) { removeCredentials(from: &next.headers) }
+        if !isSameOrigin { removeCredentials(from: &next.headers) }
         return next
     }
 
@@ -94,16 +98,11 @@ extension RedirectPolicy {
 
     /// Resolves a `Location` to an absolute URL, or `nil`; one without a fragment inherits the request's (RFC 9110, section 10.2.2).
     ///
-    /// Unlike URLs of requests it is repaired: bytes that are invalid in a URL are percent-encoded one by one, and then an
-    /// internationalized host is converted (``URLHost``). A user name and password in it are dropped: libcurl would send them as Basic, so
-    /// that a server could choose the account under which a request is made.
-    private static func resolve(_ bytes: [UInt8], against base: URL) throws(CurlewError) -> URL? {
-        let repaired = bytes.indices.map { index in
-            let byte = bytes[index]
-            let isSound = byte == UInt8(ascii: "%") ? isEscape(bytes[index...].prefix(3)) : isURLByte(byte)
-            return isSound ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-        }.joined()
-        guard let target = repaired.resolved(against: base), let scheme = target.scheme?.lowercased(),
+    /// Unlike URLs of requests it is repaired (``Swift/String/resolved(against:)``), and then an internationalized host is converted
+    /// (``URLHost``). A user name and password in it are dropped: libcurl would send them as Basic, so that a server could choose the
+    /// account under which a request is made.
+    private static func resolve(_ bytes: ArraySlice<UInt8>, against base: URL) throws(CurlewError) -> URL? {
+        guard let target = String.resolve(bytes, against: base), let scheme = target.scheme?.lowercased(),
             scheme == "http" || scheme == "https", target.host?.isEmpty == false, let url = try normalizingHost(of: target)
         else { return nil }
         guard url.fragment == nil, let fragment = base.fragment else { return url }
@@ -121,15 +120,6 @@ extension RedirectPolicy {
             guard case .notConvertible = error else { return nil }
             throw .invalidHost(error, of: text)
         }
-    }
-
-    /// Whether bytes are a percent sign with two hexadecimal digits.
-    private static func isEscape(_ bytes: ArraySlice<UInt8>) -> Bool {
-        bytes.count == 3 && bytes.dropFirst().allSatisfy { Character(UnicodeScalar($0)).isHexDigit }
-    }
-
-    private static func isURLByte(_ byte: UInt8) -> Bool {
-        byte > 0x20 && byte < 0x7F && !#""<>\^`{|}"#.utf8.contains(byte)
     }
 }
 

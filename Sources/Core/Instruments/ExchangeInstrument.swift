@@ -58,6 +58,10 @@ public protocol ExchangeObservation: AnyObject, Sendable {
     /// They are not part of the task's request, so that a follow-up or a retry does not inherit them. Invalid fields are left out.
     var headers: HTTPHeaders { get }
 
+    /// The head of an interim response was received (1xx; RFC 9110, section 15.2), before that of the final response; not of `100 Continue`,
+    /// and not of the handshake of a WebSocket. Does nothing by default.
+    func didReceiveInterim(_ head: ResponseHead)
+
     /// The head of the response was received. Does nothing by default.
     func didReceive(_ head: ResponseHead)
 
@@ -68,6 +72,8 @@ public protocol ExchangeObservation: AnyObject, Sendable {
 extension ExchangeObservation {
     /// No fields.
     public var headers: HTTPHeaders { HTTPHeaders() }
+    /// Does nothing.
+    public func didReceiveInterim(_ head: ResponseHead) {}
     /// Does nothing.
     public func didReceive(_ head: ResponseHead) {}
 }

@@ -10,21 +10,98 @@ import CurlewTransport
 final class InstrumentingTransport: ForwardingTransport {
     let base: any Transport
     private let instruments: [any ExchangeInstrument]
+    fileprivate let isShutDown = Lock(false)
 
     init(_ base: any Transport, instruments: [any ExchangeInstrument]) {
         self.base = base
         self.instruments = instruments
     }
 
-    func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        guard let source = request.source as? ExchangeSource else { return base.start(request, id: id, observer: observer) }
+    func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        guard let source = request.source as? ExchangeSource else { return base.makeTransfer(request, id: id, observer: observer) }
+        return LateTransfer(self, request, source, id: id, observer)
+    }
+
+    /// Asks the instruments, and makes the transfer.
+    fileprivate func makeObserved(
+        _ request: TransferRequest, _ source: ExchangeSource, id: Int, _ observer: any TransferObserver
+    ) -> any TransferHandle {
         let observations = Observations(instruments, source.exchange(request))
-        guard !observations.isEmpty else { return base.start(request, id: id, observer: observer) }
+        guard !observations.isEmpty else { return base.makeTransfer(request, id: id, observer: observer) }
         let observed = ObservedTransfer(observer, observations, of: source, id: id)
-        guard let headers = observations.headers(of: request) else { return base.start(request, id: id, observer: observed) }
+        guard let headers = observations.headers(of: request) else { return base.makeTransfer(request, id: id, observer: observed) }
         var outgoing = request
         outgoing.headers = headers
-        base.start(outgoing, id: id, observer: observed)
+        return base.makeTransfer(outgoing, id: id, observer: observed)
+    }
+
+    func shutDown() {
+        base.shutDown()
+        isShutDown.withLock { $0 = true }
+    }
+}
+
+/// A transfer that its transport has only from its start on: an instrument hears of what is sent, not of what is made early, or in vain.
+private final class LateTransfer: TransferHandle {
+    private struct State {
+        var isStarted = false
+        var isCancelled = false
+        var isSuspended = false
+        var handle: (any TransferHandle)?
+    }
+
+    private let transport: InstrumentingTransport
+    private let request: TransferRequest
+    private let source: ExchangeSource
+    private let id: Int
+    private let observer: any TransferObserver
+    private let state = Lock(State())
+
+    init(
+        _ transport: InstrumentingTransport, _ request: TransferRequest, _ source: ExchangeSource, id: Int, _ observer: any TransferObserver
+    ) {
+        self.transport = transport
+        self.request = request
+        self.source = source
+        self.id = id
+        self.observer = observer
+    }
+
+    func start() {
+        let isFirst = state.withLock { state in
+            defer { state.isStarted = true }
+            return !state.isStarted && !state.isCancelled
+        }
+        guard isFirst else { return }
+        let handle = transport.makeObserved(request, source, id: id, observer)
+        state.withLock { state in
+            state.handle = handle
+            if state.isSuspended { handle.setSuspended(true) }
+            // While the instruments were asked: they have to hear of an end.
+            if state.isCancelled { handle.cancel() }
+        }
+        handle.start()
+    }
+
+    func cancel() {
+        state.withLock { state in
+            // The transfer's start, which may be on its way, finds the end of the session.
+            if state.isStarted, transport.isShutDown.withLock({ $0 }) { return }
+            if let handle = state.handle { return handle.cancel() }
+            if !state.isStarted, !state.isCancelled { observer.completeUnstarted(id) }
+            state.isCancelled = true
+        }
+    }
+
+    func setSuspended(_ suspended: Bool) {
+        state.withLock { state in
+            state.isSuspended = suspended
+            state.handle?.setSuspended(suspended)
+        }
+    }
+
+    func resumeReceiving() {
+        state.withLock { $0.handle?.resumeReceiving() }
     }
 }
 
@@ -56,6 +133,10 @@ struct Observations {
             }
         }
         return headers
+    }
+
+    func receivedInterim(_ head: ResponseHead) {
+        for observation in observations { observation.didReceiveInterim(head) }
     }
 
     func received(_ head: ResponseHead) {
@@ -145,6 +226,11 @@ private final class ObservedTransfer: TransferObserver {
     deinit {
         // A transport has released the transfer without its completion, against its contract.
         end(TransferCompletion(error: CurlewError.cancelled, metrics: TransferMetrics()))
+    }
+
+    func transfer(_ id: Int, didReceiveInterim head: ResponseHead) {
+        state.withLock { $0.observations }?.receivedInterim(head)
+        observer.transfer(id, didReceiveInterim: head)
     }
 
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {

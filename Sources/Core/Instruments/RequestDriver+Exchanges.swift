@@ -45,7 +45,7 @@ extension RequestDriver {
 
     /// Why an exchange is sent.
     func reason(of followUp: FollowUp.Kind?) -> OutgoingExchange.Reason {
-        followUp?.reason ?? (state.withLock { $0.retryCount } > 0 ? .retry : .first)
+        followUp?.reason ?? (state.withLock { $0.countedRetries } > 0 ? .retry : .first)
     }
 
     /// Notes an exchange of which the monitors are told at its end.

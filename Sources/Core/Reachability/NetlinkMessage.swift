@@ -47,7 +47,7 @@ struct NetlinkMessage: Equatable {
     var bytes: [UInt8] {
         let isRequest: UInt16 = 1
         let length = UInt32(Self.headerSize + payload.count)
-        return length.bytes + (kind?.rawValue ?? 0).bytes + isRequest.bytes + sequence.bytes + UInt32(0).bytes + payload
+        return [length.bytes, (kind?.rawValue ?? 0).bytes, isRequest.bytes, sequence.bytes, UInt32(0).bytes].flatMap(\.self) + payload
     }
 
     /// The `errno` of an error message; 0 for an acknowledgement, `nil` for other types.

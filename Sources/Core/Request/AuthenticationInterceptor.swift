@@ -12,6 +12,9 @@ import CurlewHTTP
 /// that was created with it is sent with it once, and after its own 401 a second time with the new one; there is one refresh for all of
 /// them. With ``AuthenticationCredential/requiresRefresh`` a credential that has expired is replaced before requests are sent.
 ///
+/// A refresh belongs to all who wait for it: a request that is cancelled or whose deadline passes ends its own wait only, and a deadline of
+/// the task that needed the credential first does not bound the requests of the authenticator, which have the timeouts of their session.
+///
 /// Thread-safe. An interceptor may be shared by sessions.
 public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: RequestInterceptor {
     /// The type of the credential.
@@ -112,7 +115,11 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
     /// Applies the credential to the request, which waits for the first credential, or for a refresh if the credential requires one.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
         var adapted = urlRequest
-        authenticator.apply(try usableCredential(), to: &adapted)
+        let credential = try usableCredential()
+        authenticator.apply(credential, to: &adapted)
+        guard adapted != urlRequest || authenticator.isRequest(adapted, authenticatedWith: credential) else {
+            throw AuthenticationError.credentialNotApplied
+        }
         return adapted
     }
 
@@ -168,11 +175,13 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
         case .proceed: done(.success(()))
         case .wait: break
         case .fail(let error): done(.failure(error))
-        // Strong until the authenticator completes: requests wait for that, even if the session's adapter is replaced.
-        case .refresh(let number, nil):
-            authenticator.credential(for: manager) { self.refreshed($0, number: number) }
-        case .refresh(let number, let credential?):
-            authenticator.refresh(credential, for: manager) { self.refreshed($0, number: number) }
+        case .refresh(let number, let credential):
+            // Strong until the authenticator completes: requests wait for that, even if the session's adapter is replaced.
+            let refreshed = { @Sendable result in self.refreshed(result, number: number) }
+            SharedWork.begin {
+                guard let credential else { return authenticator.credential(for: manager, completion: refreshed) }
+                authenticator.refresh(credential, for: manager, completion: refreshed)
+            }
         }
     }
 

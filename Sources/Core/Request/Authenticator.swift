@@ -19,6 +19,9 @@ public protocol Authenticator: AnyObject, Sendable {
     associatedtype Credential: AuthenticationCredential & Sendable
 
     /// Applies the credential to a request, usually as its `Authorization` field.
+    ///
+    /// A request that this leaves as it is, and which ``isRequest(_:authenticatedWith:)`` says has no credential, fails with
+    /// ``AuthenticationError/credentialNotApplied``: Foundation on Linux drops a field whose value has a line break.
     func apply(_ credential: Credential, to urlRequest: inout URLRequest)
 
     /// Obtains a credential where the interceptor has none, such as the first one, and calls `completion` once, on any thread. By default
@@ -69,8 +72,8 @@ public protocol AsyncAuthenticator: Authenticator {
     /// Obtains a credential: the first one, or a replacement for one that has expired or was rejected.
     ///
     /// Called once, however many requests wait, in a task of its own, which has the task-local values of the request that was the first to
-    /// need it, and is not cancelled with that request. A request made here must not have the same interceptor, or it deadlocks. An error
-    /// fails all waiting requests.
+    /// need it but for its ``Deadline/current``, and is not cancelled with that request. A request made here must not have the same
+    /// interceptor, or it deadlocks. An error fails all waiting requests.
     ///
     /// - Parameters:
     ///   - expired: the credential to replace; `nil` if there is none.
@@ -113,7 +116,7 @@ extension HeaderAuthenticator {
         var headers = HTTPHeaders(urlRequest.allHTTPHeaderFields ?? [:])
         apply(credential, to: &headers)
         for (name, value) in headers.dictionary where urlRequest.value(forHTTPHeaderField: name) != value {
-            urlRequest.setValue(value, forHTTPHeaderField: name)
+            urlRequest.setField(name, value)
         }
     }
 }
@@ -124,6 +127,9 @@ public enum AuthenticationError: Error, Sendable, Hashable {
     case missingCredential
     /// The credential was refreshed more often than the interceptor's refresh window allows.
     case excessiveRefresh
+    /// The authenticator has applied the credential to the request, which is unchanged. Foundation on Linux drops a header field whose value
+    /// has a line break, such as a token that was read from a file with its last line feed.
+    case credentialNotApplied
 }
 
 // MARK: - LocalizedError
@@ -134,6 +140,8 @@ extension AuthenticationError: LocalizedError {
         switch self {
         case .missingCredential: "The request was not sent: the authentication interceptor has no credential."
         case .excessiveRefresh: "The credential was not refreshed again: the limit of the interceptor's refresh window is reached."
+        case .credentialNotApplied:
+            "The request was not sent: the authenticator left it without the credential, which may have a line break."
         }
     }
 }

@@ -59,8 +59,9 @@ struct CurlCommand {
     /// The cookies as `-b`, which combines them with those of a cookie file; in `-H` they would replace them.
     private var cookieOption: [String] {
         let all = request.headers.values(for: "Cookie")
-        // curl takes an argument without an equals sign for the name of a file.
-        return all.contains { $0.utf8.contains(UInt8(ascii: "=")) } ? ["-b \(quoted(secret(all.joined(separator: "; "))))"] : []
+        // curl takes an argument without an equals sign, or with an at sign before it, for the name of a file.
+        guard all.contains(where: { $0.utf8.contains(UInt8(ascii: "=")) }), all.first?.hasBytePrefix("@") == false else { return [] }
+        return ["-b \(quoted(secret(all.joined(separator: "; "))))"]
     }
 
     private func headerOptions(hasData: Bool) -> [String] {
@@ -100,6 +101,7 @@ struct CurlCommand {
         // curl expands brackets and braces to several URLs.
         if request.url.utf8.contains(where: { "[]{}".utf8.contains($0) }) { options.append("-g") }
         if request.url.containsScalars(of: "/.") { options.append("--path-as-is") }
+        if request.isServerWide { options.append("--request-target '*'") }
         return options
     }
 

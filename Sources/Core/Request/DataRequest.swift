@@ -49,19 +49,3 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
         return self
     }
 }
-
-extension DataRequest {
-    /// Receives the beginning of a body that is refused at its head, for ``refusedBody``; by default the transfer is cancelled there.
-    ///
-    /// For requests whose body is streamed. To be called before a reader is attached.
-    ///
-    /// - Parameters:
-    ///   - limit: the largest number of bytes.
-    ///   - timeout: how long they are received before the request fails.
-    package func keepRefusedBody(upTo limit: Int, for timeout: Duration) {
-        receiver.keepRefusedBodies(RefusedBody.Policy(limit: limit, timeout: timeout))
-    }
-
-    /// The beginning of the body that was refused; `nil` if none was.
-    package var refusedBody: Data? { receiver.refusedBody }
-}

@@ -106,16 +106,17 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
         return self
     }
 
-    /// Returns a closure whose destination is in a directory of the user, with the file name that the response suggests, and no options.
-    /// The file stays where it is if there is no such directory.
+    /// Returns a closure whose destination is in a directory of the user, with the file name that the response suggests
+    /// (``SuggestedFileName``), and no options. The file stays where it is if there is no such directory.
     public class func suggestedDownloadDestination(
         for directory: FileManager.SearchPathDirectory = .documentDirectory, in domain: FileManager.SearchPathDomainMask = .userDomainMask
     ) -> DownloadFileDestination {
         { temporaryURL, response in
             guard let directory = FileManager.default.urls(for: directory, in: domain).first else { return (temporaryURL, []) }
-            // The server chooses the name: only its last component is used, so that the file stays in the directory.
-            let name = response.suggestedFilename?.splitScalars(separator: "/").last.map(String.init) ?? ""
-            return (directory.appendingPathComponent(name.isFileName ? name : temporaryURL.lastPathComponent), [])
+            // Not Foundation's suggestion, which reads only some forms of the field, and may be no name at all.
+            let field = response.value(forHTTPHeaderField: "Content-Disposition")
+            let name = SuggestedFileName.name(contentDisposition: field, url: response.url ?? temporaryURL)
+            return (directory.appendingPathComponent(name), [])
         }
     }
 }

@@ -17,6 +17,9 @@ import CurlewHTTP
     /// redirect that repeats the body repeats the returned one; a stream that is set here can't be sent twice, so that such a redirect
     /// fails with ``CurlewError/RedirectFailureReason/bodyNotRepeatable``. An adapter that changes the body also changes the fields that
     /// describe it, such as `Content-Length` and `Content-Encoding`.
+    ///
+    /// `setValue(_:forHTTPHeaderField:)` of Foundation on Linux drops, without an error, a field whose value has a line break or a NUL, which
+    /// nothing can detect afterwards. A ``HeaderAdapter`` keeps every value, and an invalid one fails the request.
     func adapt(_ urlRequest: URLRequest) throws -> URLRequest
 
     /// An equivalent adapter that changes header fields only and needs no `URLRequest`; `nil`, the default, if there is none.

@@ -11,15 +11,19 @@ import CurlewTransport
 /// ```
 ///
 /// A value that can be stored and given to any number of requests of all kinds. For a raw connection (``StreamRequest``) the deadline, the
-/// connect timeout, the proxy, the addresses, the interceptor's retrier, the name and the user info count. To lift a timeout of the session,
-/// set a very long one.
+/// connect timeout, the proxy, the addresses, where to connect to (``unixSocketPath``, ``abstractUnixSocket``, ``resolve``, ``connectTo``,
+/// ``resolver``), the interceptor's retrier, the name and the user info count. To lift a timeout of the session, set a very long one.
 public struct RequestOptions: Sendable {
+    /// The options of the group that is starting a request in this task; `nil` without one.
+    @TaskLocal package static var ofGroup: RequestOptions?
+
     /// The longest time from the call that creates the request until it finishes: all attempts, redirects, delays before retries, and the
     /// waits for adapters, connections and decisions included. `nil` by default, for no limit.
     ///
     /// A request whose deadline has passed fails with ``TransferFailure/Kind/deadline``, during which attempt and phase its message says,
-    /// and is not retried. Of this deadline and those of ``withDeadline(_:isolation:_:)-(Duration,_,_)`` the earliest counts. A deadline of
-    /// 0 or less has passed already: the request is not sent.
+    /// and is not retried; one whose retry would begin after the deadline fails at once, with the error of its last attempt. Of this
+    /// deadline and those of ``withDeadline(_:isolation:_:)-(Duration,_,_)`` the earliest counts. A deadline of 0 or less has passed
+    /// already: the request is not sent.
     public var deadline: Duration?
 
     /// The name of a header field in which the seconds that remain until the deadline are sent, with three decimal places: those of the
@@ -68,6 +72,13 @@ public struct RequestOptions: Sendable {
     /// Where to connect to; `nil` for the session's. One reference, because few requests have it.
     package var routing: Routing?
 
+    /// Whether an `OPTIONS` request is about the server as a whole (RFC 9110, section 9.3.7); `false` by default. Sent as `OPTIONS *`, and
+    /// to a proxy that reads it with the URL without its path.
+    ///
+    /// The URL has no path but `/`, and no query: other URLs and methods fail with ``TransferFailure/Kind/configuration``. A redirect is
+    /// followed to its own target.
+    public var isServerWide = false
+
     /// The urgency, from 0, the most urgent, to 7: sent as the field `Priority` (RFC 9218, section 4.1), and the order in which requests get
     /// connections for which they wait. Other numbers are clamped. `nil`, the default, sends none, and counts as 3.
     public var priority: Int?
@@ -93,7 +104,8 @@ public struct RequestOptions: Sendable {
         addresses: AddressPolicy? = nil, maximumBodySize: Int? = nil, cachePolicy: CachePolicy? = nil,
         httpVersion: HTTPVersionPolicy? = nil, priority: Int? = nil, interceptor: (any RequestInterceptor)? = nil, name: String? = nil,
         userInfo: [String: any Sendable] = [:], unixSocketPath: String? = nil, abstractUnixSocket: String? = nil,
-        resolve: [String: [String]]? = nil, connectTo: [String: String]? = nil, resolver: HostResolver? = nil
+        resolve: [String: [String]]? = nil, connectTo: [String: String]? = nil, resolver: HostResolver? = nil,
+        isServerWide: Bool = false
     ) {
         self.deadline = deadline
         self.deadlineHeader = deadlineHeader
@@ -116,6 +128,7 @@ public struct RequestOptions: Sendable {
         if let resolve { self.resolve = resolve }
         if let connectTo { self.connectTo = connectTo }
         if let resolver { self.resolver = resolver }
+        self.isServerWide = isServerWide
         // An initializer calls no observers.
         if let redirects { Redaction(headers: redirects.sensitiveHeaders).register() }
     }
@@ -180,6 +193,7 @@ extension RequestOptions {
         result.maximumBodySize = maximumBodySize ?? others.maximumBodySize
         result.cachePolicy = cachePolicy ?? others.cachePolicy
         result.httpVersion = httpVersion ?? others.httpVersion
+        result.isServerWide = isServerWide || others.isServerWide
         if let outer = others.routing { result.routing = routing.map { Routing($0.options.filled(from: outer.options)) } ?? outer }
         result.priority = priority ?? others.priority
         result.name = name ?? others.name

@@ -236,7 +236,7 @@ struct Downloadable: TaskConvertible {
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         var transfer = try request.transfer(in: session, adapter: adapter)
         transfer.expectsLargeBody = true
-        resumption.prepare(&transfer, request.resumable(in: session, without: sensitiveHeaders))
+        resumption.prepare(&transfer, request.resumable(in: session, without: sensitiveHeaders), in: session)
         return .transfer(transfer)
     }
 }

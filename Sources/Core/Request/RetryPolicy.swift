@@ -10,6 +10,11 @@ import CurlewHTTP
 ///
 /// The delay is an exponential backoff with full jitter, so that clients that failed together do not retry together. A `Retry-After` in the
 /// response (RFC 9110, section 10.2.3) replaces it.
+///
+/// A refusal by a policy of `CurlewResilience` is no attempt, as nothing was sent: it does not count towards ``retryLimit``, and its
+/// ``TransferFailure/retryAfter`` replaces the backoff. A request with a deadline waits so for circuit breakers and rate limiters; if the
+/// wait can't end before the deadline, it fails at once with the refusal. One without a deadline always does, unless the kind of the
+/// refusal is in ``retryableFailureKinds``: then its waits for refusals take ``maximumDelay`` together at most.
 open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has constants only
     /// The default limit of retries: 2.
     public static let defaultRetryLimit: UInt = 2
@@ -23,7 +28,7 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
     public static let defaultRetryableHTTPMethods: Set<HTTPMethod> = [.delete, .get, .head, .options, .put, .query, .trace]
     /// The default statuses: 408, 429, 500, 502, 503 and 504. A request answered with 429 (RFC 6585, section 4) was not processed.
     public static let defaultRetryableHTTPStatusCodes: Set<Int> = [408, 429, 500, 502, 503, 504]
-    /// The default kinds of failed transfers: name resolution, connecting, timeouts, and lost connections.
+    /// The default kinds of failed transfers: name resolution, connecting, timeouts, and lost connections. No refusals.
     public static let defaultRetryableFailureKinds: Set<TransferFailure.Kind> = [
         .nameResolution, .connect, .secureConnection, .connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout,
         .connectionLost,
@@ -81,7 +86,9 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
     open func should(
         _ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion
     ) {
-        guard request.retryCount < retryLimit, shouldRetry(request, dueTo: error), let delay = delay(beforeRetrying: request) else {
+        let isRefused = request.refusal != nil
+        let isWithinLimit = isRefused ? retryLimit > 0 && request.refusals.count < Self.mostRefusals : request.countedRetries < retryLimit
+        guard isWithinLimit, shouldRetry(request, dueTo: error), let delay = delay(beforeRetrying: request) else {
             return completion(false, 0)
         }
         completion(true, delay)
@@ -96,15 +103,43 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
         // A session may translate errors, as for Alamofire's `AFError`; `ownError` is the original.
         let cause = error is CurlewError ? error : request.delegate.ownError
         guard case CurlewError.transferFailed(let failure)? = cause else { return false }
-        return retryableFailureKinds.contains(failure.kind)
+        if retryableFailureKinds.contains(failure.kind) { return true }
+        // The wait has an end, and so has the refusal.
+        return request.hasDeadline && (failure.kind == .circuitOpen || failure.kind == .rateLimited)
     }
 
-    /// Returns the delay before the next attempt in seconds; `nil` if the response asks for more than ``maximumDelay``.
+    /// Returns the delay before the next attempt in seconds; `nil` if the response or the refusal asks for more than ``maximumDelay``.
     open func delay(beforeRetrying request: Request) -> TimeInterval? {
         if let head = request.responseHead, let delay = RetryAfter(head)?.delay { return delay <= maximumDelay ? delay : nil }
-        let limit = min(pow(Double(exponentialBackoffBase), Double(request.retryCount)) * exponentialBackoffScale, maximumDelay)
-        return limit * min(max(jitter(), 0), 1)
+        let limit = min(pow(Double(exponentialBackoffBase), Double(request.countedRetries)) * exponentialBackoffScale, maximumDelay)
+        let backoff = limit * min(max(jitter(), 0), 1)
+        guard let refusal = request.refusal else { return backoff }
+        let delay = refusal.retryAfter?.seconds ?? backoff
+        return delay + (request.hasDeadline ? 0 : request.refusals.delay) <= maximumDelay ? delay : nil
     }
+
+    /// The most refusals after which a request is tried again, so that they have an end where a subclass does not wait for them.
+    private static let mostRefusals = 100
+}
+
+extension Request {
+    /// The refusal of a policy with which the last attempt has ended; `nil` for another end.
+    fileprivate var refusal: TransferFailure? {
+        guard case CurlewError.transferFailed(let failure)? = delegate.ownError, failure.isRefusal else { return nil }
+        return failure
+    }
+
+    fileprivate var refusals: RequestState.Refusals { driver.state.withLock { $0.refusals } }
+
+    /// The retries so far, without those after refusals.
+    fileprivate var countedRetries: UInt { driver.state.withLock { $0.countedRetries } }
+
+    fileprivate var hasDeadline: Bool { driver.state.withLock { $0.deadline != nil } }
+}
+
+extension TransferFailure {
+    /// Whether a policy has refused the transfer, so that nothing was sent.
+    var isRefusal: Bool { kind == .circuitOpen || kind == .rateLimited || kind == .overloaded }
 }
 
 /// Retries only requests whose connection was lost, such as those sent on a stale connection.
@@ -119,6 +154,11 @@ open class ConnectionLostRetryPolicy: RetryPolicy, @unchecked Sendable {  // as 
         super.init(
             retryLimit: retryLimit, exponentialBackoffBase: exponentialBackoffBase, exponentialBackoffScale: exponentialBackoffScale,
             retryableHTTPMethods: retryableHTTPMethods, retryableHTTPStatusCodes: [], retryableFailureKinds: [.connectionLost])
+    }
+
+    /// As ``RetryPolicy/shouldRetry(_:dueTo:)``, and not after refusals.
+    open override func shouldRetry(_ request: Request, dueTo error: any Error) -> Bool {
+        request.refusal == nil && super.shouldRetry(request, dueTo: error)
     }
 }
 

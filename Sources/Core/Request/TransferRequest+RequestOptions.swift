@@ -31,6 +31,7 @@ extension TransferRequest {
                 connect: settings.options.connectTimeout, firstByte: settings.options.firstByteTimeout, idle: settings.options.idleTimeout,
                 total: settings.options.totalTimeout)
         }
+        if settings.options.isServerWide { try addressServer() }
         if let policy = settings.options.cachePolicy { try setCachePolicy(policy, session.configuration) }
         if let priority = settings.options.priority {
             // Other members of the field are kept, such as `i` (RFC 9218, section 4.2).
@@ -38,6 +39,17 @@ extension TransferRequest {
             let members = ["u=\(min(max(priority, 0), 7))"] + others.filter { !$0.hasBytePrefix("u=") }.map { String($0) }
             headers.update(name: "Priority", value: members.joined(separator: ", "))
         }
+    }
+}
+
+extension TransferRequest {
+    /// Makes the request one about the server as a whole.
+    private mutating func addressServer() throws(CurlewError) {
+        guard method == .options, target == "/" else {
+            let message = "`isServerWide` is for OPTIONS requests to URLs without a path and a query: \"OPTIONS *\" has no other target"
+            throw .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: message))
+        }
+        isServerWide = true
     }
 }
 

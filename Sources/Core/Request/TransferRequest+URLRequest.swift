@@ -121,6 +121,10 @@ extension URLRequest {
 
 extension HTTPHeaders {
     fileprivate mutating func addMissing(from others: HTTPHeaders) {
-        for header in others where !contains(where: { $0.isNamed(header.name) }) { append(header) }
+        for header in others where !contains(where: { $0.isNamed(header.name) }) {
+            // The transport chooses codings for a part.
+            if header.isNamed("Accept-Encoding"), contains(where: { $0.isNamed("Range") }) { continue }
+            append(header)
+        }
     }
 }

@@ -98,7 +98,7 @@ extension DataRequest {
 
     // MARK: String
 
-    /// Adds a handler that gets the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Adds a handler that gets the body as text, in the given encoding, else in that of the response.
     @preconcurrency @discardableResult
     public func responseString(
         queue: DispatchQueue? = nil, encoding: String.Encoding? = nil,

@@ -12,7 +12,7 @@ extension DownloadRequest {
         let context = context
         let result = serializer.serializeResponse(context.request, context.response, receiver.fileURL, delegate.error)
         return DownloadResponse(
-            context: context, temporaryURL: receiver.temporaryURL, destinationURL: receiver.destinationURL,
+            context: context, temporaryURL: receiver.temporaryURL, destinationURL: receiver.destinationURL, fileURL: receiver.fileURL,
             resumption: .kept(receiver.resumption.resumablePart), result: delivered(result),
             timeline: delegate.timeline(), metrics: delegate.metrics)
     }

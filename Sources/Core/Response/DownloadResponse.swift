@@ -26,9 +26,14 @@ enum ResumeDataSource: Sendable {
 /// The response of a download, not serialized.
 public struct DefaultDownloadResponse: Sendable {
     private let context: ResponseContext
-    /// The file to which the body was written; it no longer exists if it was moved to a destination.
+    /// The file to which the body was written; if it was moved, it is at ``destinationURL`` instead.
+    ///
+    /// `nil` if the file was removed: that of an incomplete body, and that of a destination known from the start if the response was refused,
+    /// whenever that happened.
     public let temporaryURL: URL?
-    /// The file's destination, even if the download failed; `nil` without a destination.
+    /// The file's destination; `nil` without one, and if the file was removed, as ``temporaryURL`` is.
+    ///
+    /// If the file could not be moved to the destination that a closure has returned, it is still at ``temporaryURL``.
     public let destinationURL: URL?
     private let resumption: ResumeDataSource
     /// The error with which the request failed; `nil` if it succeeded.
@@ -76,9 +81,14 @@ public struct DefaultDownloadResponse: Sendable {
 /// The serialized response of a download.
 public struct DownloadResponse<Value> {
     private let context: ResponseContext
-    /// The file to which the body was written; it no longer exists if it was moved to a destination.
+    /// The file to which the body was written; if it was moved, it is at ``destinationURL`` instead.
+    ///
+    /// `nil` if the file was removed: that of an incomplete body, and that of a destination known from the start if the response was refused,
+    /// whenever that happened.
     public let temporaryURL: URL?
-    /// The file's destination, even if the download failed; `nil` without a destination.
+    /// The file's destination; `nil` without one, and if the file was removed, as ``temporaryURL`` is.
+    ///
+    /// If the file could not be moved to the destination that a closure has returned, it is still at ``temporaryURL``.
     public let destinationURL: URL?
     private let resumption: ResumeDataSource
     /// The serialized value, or the error with which the request or the serializer failed.
@@ -102,13 +112,14 @@ public struct DownloadResponse<Value> {
     public var value: Value? { try? result.get() }
     /// The error of a failure, else `nil`.
     public var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
-    /// The downloaded file: ``destinationURL``, or ``temporaryURL`` without a destination.
-    public var fileURL: URL? { destinationURL ?? temporaryURL }
+    /// The downloaded file, at ``destinationURL`` if it was moved there, otherwise at ``temporaryURL``; `nil` if it was removed.
+    public let fileURL: URL?
 
     init(
-        context: ResponseContext, temporaryURL: URL?, destinationURL: URL?, resumption: ResumeDataSource,
+        context: ResponseContext, temporaryURL: URL?, destinationURL: URL?, fileURL: URL?, resumption: ResumeDataSource,
         result: Result<Value, any Error>, timeline: Timeline, metrics: TaskMetrics
     ) {
+        self.fileURL = fileURL
         self.context = context
         self.temporaryURL = temporaryURL
         self.destinationURL = destinationURL
@@ -125,13 +136,13 @@ public struct DownloadResponse<Value> {
     ) {
         self.init(
             context: ResponseContext(request: request, response: response), temporaryURL: temporaryURL, destinationURL: destinationURL,
-            resumption: .given(resumeData), result: result, timeline: timeline, metrics: metrics)
+            fileURL: destinationURL ?? temporaryURL, resumption: .given(resumeData), result: result, timeline: timeline, metrics: metrics)
     }
 
     private func with<T>(_ result: Result<T, any Error>) -> DownloadResponse<T> {
         DownloadResponse<T>(
-            context: context, temporaryURL: temporaryURL, destinationURL: destinationURL, resumption: resumption, result: result,
-            timeline: timeline, metrics: metrics)
+            context: context, temporaryURL: temporaryURL, destinationURL: destinationURL, fileURL: fileURL, resumption: resumption,
+            result: result, timeline: timeline, metrics: metrics)
     }
 
     /// Returns the response with its value transformed; a failure is unchanged.

@@ -114,12 +114,12 @@ extension DataRequest {
         DataTask(request: self, serializer: .data)
     }
 
-    /// Returns the body as a string, for `await`; decoded in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Returns the body as a string, for `await`; decoded in the given encoding, else in that of the response.
     public func serializingString(encoding: String.Encoding? = nil) -> DataTask<String> {
         DataTask(request: self, serializer: .string(encoding: encoding))
     }
 
-    /// Returns the decoded body, for `await`.
+    /// Returns the decoded body, for `await`; of an empty one, such as that of a 204, `nil` if the type is optional, else an error.
     public func serializingDecodable<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
     ) -> DataTask<Value> {
@@ -148,7 +148,7 @@ extension DownloadRequest {
         DownloadTask(request: self, serializer: .string(encoding: encoding))
     }
 
-    /// Returns the decoded content of the file, for `await`.
+    /// Returns the decoded content of the file, for `await`; of an empty one `nil` if the type is optional, else an error.
     public func serializingDecodable<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
     ) -> DownloadTask<Value> {

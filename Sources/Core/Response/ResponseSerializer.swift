@@ -87,7 +87,11 @@ extension DataResponseSerializerProtocol where Self == DataResponseSerializer<Da
 }
 
 extension DataResponseSerializerProtocol where Self == DataResponseSerializer<String> {
-    /// The body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// The body as text, in the given encoding, else in that of the response.
+    ///
+    /// The response's is that of a byte order mark, else the charset of its content type, else the encoding that an XML document declares.
+    /// Without any of them it is UTF-8; bytes that are not UTF-8 are ISO 8859-1, except those of JSON, XML and event streams, which are an
+    /// error. So is a charset that is unknown: ``CurlewError/ResponseSerializationFailureReason/unknownCharset(_:)``.
     public static func string(encoding: String.Encoding? = nil) -> Self { Serializers.string(encoding) }
 }
 
@@ -124,7 +128,7 @@ extension DownloadResponseSerializerProtocol where Self == DownloadResponseSeria
 }
 
 extension DownloadResponseSerializerProtocol where Self == DownloadResponseSerializer<String> {
-    /// The file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// The file's content as text, in the given encoding, else in that of the response, as ``DataResponseSerializer/string(encoding:)``.
     public static func string(encoding: String.Encoding? = nil) -> Self { Self(of: Serializers.string(encoding)) }
 }
 

@@ -58,20 +58,7 @@ extension CurlewError {
     }
 }
 
-/// A media type or range without parameters (RFC 9110, sections 8.3.1 and 12.5.1).
-struct MediaType: Equatable {
-    let type: String
-    let subtype: String
-
-    /// `nil` for a string without a slash.
-    init?(_ string: some StringProtocol) {
-        let essence = Substring(string).prefixScalars { $0 != ";" }.filter { !$0.isWhitespace }
-        let parts = essence.splitScalars(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-        guard parts.count == 2 else { return nil }
-        type = String(parts[0])
-        subtype = String(parts[1])
-    }
-
+extension MediaType {
     var acceptsEverything: Bool { type == "*" && subtype == "*" }
 
     func accepts(_ other: MediaType) -> Bool {

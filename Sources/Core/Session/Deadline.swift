@@ -5,6 +5,9 @@ import CurlewTransport
 /// A point in time by which requests have to finish, on a monotonic clock that does not advance while the machine sleeps.
 ///
 /// ``withDeadline(_:isolation:_:)-(Duration,_,_)`` bounds all requests that are created inside, ``RequestOptions/deadline`` a single one.
+///
+/// A request has finished once its response is received and validated. What a serializer makes of it then is not interrupted, neither by a
+/// deadline nor by a cancellation, as no decoder can be; ``SessionConfiguration/maximumBodySize`` bounds the work.
 public struct Deadline: Sendable, Hashable, Comparable {
     /// The deadline of the task that reads it; `nil` if there is none. Child tasks and unstructured tasks inherit it.
     @TaskLocal public static var current: Deadline?

@@ -32,6 +32,9 @@ public protocol EventMonitor: Sendable {
     func requestDidSuspend(_ request: Request)
     /// The request was cancelled.
     func requestDidCancel(_ request: Request)
+    /// The head of an interim response was received (1xx; RFC 9110, section 15.2), before that of the exchange's final response; not of
+    /// `100 Continue`, and not of the handshake of a WebSocket.
+    func request(_ request: Request, didReceiveInterim head: ResponseHead)
     /// The head of a response was received: of a redirect or challenge, or of the final response.
     func request(_ request: Request, didReceive response: HTTPURLResponse)
     /// The task sends a follow-up request: a redirect, or an authenticated retry.
@@ -73,6 +76,8 @@ extension EventMonitor {
     public func requestDidSuspend(_ request: Request) {}
     /// Does nothing.
     public func requestDidCancel(_ request: Request) {}
+    /// Does nothing.
+    public func request(_ request: Request, didReceiveInterim head: ResponseHead) {}
     /// Does nothing.
     public func request(_ request: Request, didReceive response: HTTPURLResponse) {}
     /// Does nothing.

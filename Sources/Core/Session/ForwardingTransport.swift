@@ -10,17 +10,13 @@ package protocol ForwardingTransport: Transport {
 }
 
 extension ForwardingTransport {
-    package func cancel(_ id: Int) { base.cancel(id) }
-
-    package func setSuspended(_ suspended: Bool, of id: Int) { base.setSuspended(suspended, of: id) }
-
-    package func resumeReceiving(_ id: Int) { base.resumeReceiving(id) }
-
-    package func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        base.openStream(request, id: id, observer: observer)
+    package func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        base.makeTransfer(request, id: id, observer: observer)
     }
 
-    package func send(_ bytes: Data, endOfStream: Bool, on id: Int) { base.send(bytes, endOfStream: endOfStream, on: id) }
+    package func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+        base.makeStream(request, id: id, observer: observer)
+    }
 
     package func shutDown() { base.shutDown() }
 

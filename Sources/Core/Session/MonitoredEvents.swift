@@ -12,7 +12,7 @@ public struct MonitoredEvents: OptionSet, Sendable, Hashable {
     public static let attempts = MonitoredEvents(rawValue: 1 << 0)
     /// A request was resumed, suspended or cancelled.
     public static let control = MonitoredEvents(rawValue: 1 << 1)
-    /// The head of a response was received, or a follow-up is sent.
+    /// The head of a response, final or interim, was received, or a follow-up is sent.
     public static let responses = MonitoredEvents(rawValue: 1 << 2)
     /// An exchange has completed.
     public static let exchanges = MonitoredEvents(rawValue: 1 << 3)

@@ -8,6 +8,10 @@ extension Session: ClockedSession {
         return waits
     }
 
+    package var exchangingRequests: Int? {
+        configuration.hasCache || !configuration.layers.isEmpty ? nil : delegate?.requestCount ?? 0
+    }
+
     package func afterQueuedWork(_ body: @escaping @Sendable () -> Void) {
         queue.async(execute: body)
     }

@@ -21,6 +21,8 @@ public final class Session: Sendable {
 
     private struct State {
         var lastTask = 0
+        /// `nil` until a server has accepted an answer to a Digest challenge.
+        var digests: DigestMemory?
         var stage = SessionStage.open
         var errorTransform: (@Sendable (any Error) -> any Error)?
         weak var delegate: SessionDelegate?
@@ -31,7 +33,7 @@ public final class Session: Sendable {
     public let configuration: SessionConfiguration
     /// Runs users' code before the handlers, serially: validators, adapters that wait, the retrier, the delegate's closures. Also opens and
     /// moves files, which may block.
-    let queue: DispatchQueue
+    package let queue: DispatchQueue
     /// The context carriers of the configuration and of its instruments.
     let contextCarriers: [any ContextCarrier]
     let carriesContext: Bool
@@ -48,7 +50,7 @@ public final class Session: Sendable {
     let systemTimers: Timers
     let transport: any Transport
     /// The transport to the network, if it is libcurl's.
-    let eventLoop: CurlTransport?
+    package let eventLoop: CurlTransport?
     /// The configuration's options, prepared once for all transfers.
     let options: PreparedOptions
     /// The cookies that the requests send and store; `nil` without a cookie storage.
@@ -78,7 +80,7 @@ public final class Session: Sendable {
     ) {
         self.configuration = configuration
         eventLoop = transport as? CurlTransport
-        options = PreparedOptions(configuration.options)
+        options = PreparedOptions(configuration.options, transportPartition: transport.cachePartition)
         cookies = configuration.makeCookieJar()
         hsts = configuration.hsts
         keepsHostState = cookies != nil || hsts != nil
@@ -161,9 +163,12 @@ public final class Session: Sendable {
         state.withLock { if $0.errorTransform == nil { $0.errorTransform = transform } }
     }
 
+    /// How errors are translated; `nil` if they are not.
+    var errorTransform: (@Sendable (any Error) -> any Error)? { state.withLock { $0.errorTransform } }
+
     /// Returns the error as users see it.
     func delivered(_ error: any Error) -> any Error {
-        state.withLock { $0.errorTransform }?(error) ?? error
+        errorTransform?(error) ?? error
     }
 
     /// Returns the result with its error as users see it.
@@ -184,17 +189,31 @@ public final class Session: Sendable {
 
     /// Creates a task, which is suspended.
     func makeTask(_ work: SessionTask.Work, driver: RequestDriver) -> SessionTask {
-        SessionTask(id: makeTaskNumber(), work: work, transport: transport, driver: driver)
+        let (number, digests) = state.withLock { state in
+            state.lastTask += 1
+            return (state.lastTask, state.digests)
+        }
+        return SessionTask(id: number, work: work, transport: transport, driver: driver, digests: digests)
+    }
+
+    /// The nonces of Digest that the session's servers have accepted, created if there are none.
+    func digestMemory() -> DigestMemory {
+        state.withLock { state in
+            let digests = state.digests ?? DigestMemory()
+            state.digests = digests
+            return digests
+        }
     }
 
     /// Returns the request of a transfer with what the session adds to each exchange: cookies and the host's trust policy.
     func outgoing(_ request: consuming TransferRequest) -> TransferRequest {
         // Plain HTTP has no certificate to evaluate: looking for a policy would be overhead for each request.
-        guard keepsHostState || request.isSecure && hasTrustRules else { return request }
+        guard keepsHostState || request.isSecure && hasTrustRules || request.hasCertificateFiles else { return request }
         var outgoing = request
         if let cookies { outgoing = cookies.adding(to: outgoing) }
         if let tls = tlsOptions(for: outgoing.url) { outgoing.options.tls = tls }
         if hsts != nil, let tls = strictOptions(outgoing.options.tls, for: outgoing.url) { outgoing.options.tls = tls }
+        if outgoing.hasCertificateFiles { outgoing.readCertificate() }
         return outgoing
     }
 
@@ -249,7 +268,7 @@ extension SessionConfiguration {
 
     private func cached(_ observed: any Transport) -> any Transport {
         let store: (any ResponseStoring)? = cache.map { SharedResponseStore(cache: $0) } ?? urlCache.map { URLCacheStore(cache: $0) }
-        let cached: any Transport = store.map { CachingTransport(observed, store: $0, now: wallClock) } ?? observed
+        let cached: any Transport = store.map { CachingTransport(observed, store: $0, limits: options, now: wallClock) } ?? observed
         return protocolClasses.isEmpty ? cached : ProtocolTransport(cached, classes: protocolClasses)
     }
 

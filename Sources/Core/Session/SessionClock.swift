@@ -25,6 +25,10 @@ package protocol ClockedSession: AnyObject, Sendable {
     /// What the requests in flight are waiting for. A snapshot: each request is looked at by itself.
     var requestWaits: RequestWaits { get }
 
+    /// The number of requests in flight if none has more than one exchange at a time, and there are no exchanges without a request; `nil` if
+    /// that may be. Those that ``requestWaits`` does not count are included.
+    var exchangingRequests: Int? { get }
+
     /// Calls a closure on the session's queue, after what is queued there now.
     func afterQueuedWork(_ body: @escaping @Sendable () -> Void)
 }
@@ -45,4 +49,10 @@ package struct RequestWaits: Sendable, Hashable {
     package var transferring = 0
 
     package init() {}
+
+    package static func += (lhs: inout RequestWaits, rhs: RequestWaits) {
+        lhs.busy += rhs.busy
+        lhs.delayed += rhs.delayed
+        lhs.transferring += rhs.transferring
+    }
 }

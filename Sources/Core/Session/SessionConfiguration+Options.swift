@@ -156,6 +156,14 @@ extension SessionConfiguration {
         set { connections.maximumIdleConnections = newValue }
     }
 
+    /// The longest time for which a connection may be idle and then be used again; 118 seconds by default, `nil` for no limit.
+    ///
+    /// ``TransportConfiguration/maximumIdleTime`` of ``connections``, which tells what servers' `Keep-Alive` does.
+    public var maximumIdleTime: Duration? {
+        get { connections.maximumIdleTime }
+        set { connections.maximumIdleTime = newValue }
+    }
+
     /// Whether several transfers share one HTTP/2 connection; `nil`, the default, for where libcurl does that reliably.
     ///
     /// ``TransportConfiguration/multiplexes`` of ``connections``.

@@ -173,10 +173,8 @@ private struct ProxyEntries {
         }
     }
 
-    /// Hosts connected to without a proxy, in libcurl's form: `.example.org` for `*.example.org`.
-    var exceptions: [String] {
-        (entries["ExceptionsList"] as? [Any] ?? []).map { "\($0)" }.map { $0.hasBytePrefix("*.") ? String($0.dropFirstScalars()) : $0 }
-    }
+    /// Hosts connected to without a proxy.
+    var exceptions: [String] { (entries["ExceptionsList"] as? [Any] ?? []).map { "\($0)" } }
 
     func url(of kind: String, scheme: String) -> String? {
         guard isOn(entries[kind + "Enable"]), let host = entries[kind + "Proxy"].map({ "\($0)" }), !host.isEmpty else { return nil }

@@ -113,7 +113,7 @@ public struct SessionConfiguration: Sendable {
     /// Foundation's cache, as the store of a cache under the same rules as ``cache``, which has precedence; `nil`, the default, for none.
     ///
     /// It has room for one variant of a response. On Linux it does not distinguish URLs by their query: those with one are cached under
-    /// other keys, which ``Session/cachedResponse(for:)`` finds and the cache's own method does not.
+    /// other keys, which ``Session/cachedResponse(for:)`` and ``Session/removeCachedResponse(for:)`` find and the cache's own methods do not.
     public var urlCache: URLCache? {
         get { storages.cache }
         set { storages.cache = newValue }
@@ -133,7 +133,8 @@ public struct SessionConfiguration: Sendable {
 
     /// `URLProtocol` classes that load requests in place of the network; the first that accepts a request loads it. None by default.
     ///
-    /// They are called on a queue of the session. Their responses are not cached, and their redirects and challenges are handled like those
+    /// They are called on a queue of the session. The class that accepts a request is asked for its canonical form, which its instance loads:
+    /// Foundation requires that a class overrides `canonicalRequest(for:)`. Their responses are not cached, and their redirects and challenges are handled like those
     /// of the network; ``SessionConfiguration/options`` do not apply to them.
     public var protocolClasses: [URLProtocol.Type] = []
 

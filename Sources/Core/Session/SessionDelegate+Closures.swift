@@ -61,15 +61,16 @@ extension SessionDelegate {
     /// A challenge about trust has the method `NSURLAuthenticationMethodServerTrust`, and the certificates are its `serverTrust`. The
     /// closure is called once for each chain that a host presents, while all requests to the host wait, and not again for a chain that it
     /// has accepted until the leaf expires, at most for a day; with several loops (``SessionConfiguration/loops``), by each of them. A
-    /// rejected chain is asked about with the next connection. If the request for which the closure was called ends without a decision,
-    /// by its timeout for example, the next request has it called again; a decision after the last waiting request has ended is ignored.
+    /// rejected chain is asked about with the next connection. A decision has to come within ``TransferOptions/connectTimeout``. If the
+    /// request for which the closure was called ends without one, by that timeout for example, the next request has it called again; a
+    /// decision after the last waiting request has ended is ignored.
     /// Setting another closure has every chain asked about again. `useCredential` with
     /// `URLCredential(trust:)` accepts it, regardless of the host's policy; `cancelAuthenticationChallenge` and `rejectProtectionSpace`
     /// reject it, and the request fails with ``TransferFailure/Kind/serverCertificate``; everything else, such as a user name with a
     /// password, leaves it to the policy and the TLS options. Nothing is sent to the server before that. A stapled response that these
-    /// require, and pinned hashes of keys (``TLSOptions/publicKeyHashes``), are checked before the closure is called. Set it before the
-    /// session's first request. The host of the challenge is in normal form, as that of
-    /// ``ServerTrustPolicyManager/serverTrustPolicy(forHost:)``.
+    /// require, and pinned hashes of keys (``TLSOptions/publicKeyHashes``), are checked before the closure is called; where a client
+    /// certificate is requested, the stapled response only after it. Set it before the session's first request. The host of the challenge is
+    /// in normal form, as that of ``ServerTrustPolicyManager/serverTrustPolicy(forHost:)``.
     @preconcurrency public var sessionDidReceiveChallenge:
         (
             @Sendable (

@@ -17,6 +17,8 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     fileprivate struct Requests {
         /// By the number of their task, from their start until they have finished.
         var map = NumberMap<Request>()
+        /// The request that has finished and of whose end observers are being told, and its task's number.
+        var presented: (number: Int, request: Request)?
         /// The number of requests that are not in the map any more, and of whose end the monitors have not been told yet.
         var ending = 0
         /// Ended when there are no requests of either kind.
@@ -30,16 +32,24 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     /// Makes a delegate, to be given to one manager.
     public init() {}
 
-    /// The request that a task belongs to; `nil` for a task that has completed, or is not of this session. Any thread. Only the session
-    /// enters and removes requests.
+    /// The request that a task belongs to; `nil` for one of another session, and once the request has finished, but for observers of the
+    /// notification of that (`Notification.Name.Task.DidComplete` of `CurlewAlamofire`). Any thread. Only the session enters and removes
+    /// requests.
     open internal(set) subscript(task: SessionTask) -> Request? {
-        get { requests.withLock { $0.map[task.taskIdentifier] } }
+        get { requests.withLock { $0.map[task.taskIdentifier] ?? $0.presented(task.taskIdentifier) } }
         set { requests.withLock { $0.map[task.taskIdentifier] = newValue } }
     }
 
     /// Retains a request under the number of its task.
     func enter(_ request: Request, as number: Int) {
         requests.withLock { $0.map[number] = request }
+    }
+
+    /// Calls a closure during which the subscript finds a request that has finished. On the session's queue.
+    package func present(_ request: Request, of task: SessionTask, _ body: () -> Void) {
+        requests.withLock { $0.presented = (task.taskIdentifier, request) }
+        body()
+        requests.withLock { $0.presented = nil }
     }
 
     /// Releases a request, which the caller retains.
@@ -89,6 +99,18 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     var requestsInFlight: [Request] { requests.withLock { $0.map.values } }
 
+    /// The requests in flight in the order in which their last attempts began; each once, though a retry is entered before its last attempt is
+    /// removed.
+    package var orderedRequests: [Request] {
+        var numbers: [ObjectIdentifier: Int] = [:]
+        return requestsInFlight.filter { request in
+            numbers.updateValue(request.driver.state.withLock { $0.number }, forKey: ObjectIdentifier(request)) == nil
+        }.sorted { numbers[ObjectIdentifier($0), default: 0] < numbers[ObjectIdentifier($1), default: 0] }
+    }
+
+    /// The number of requests in flight.
+    var requestCount: Int { requests.withLock { $0.map.count } }
+
     var retrier: (any RequestRetrier)? {
         get { owner.withLock { $0.retrier } }
         set { owner.withLock { $0.retrier = newValue } }
@@ -123,6 +145,10 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 }
 
 extension SessionDelegate.Requests {
+    fileprivate func presented(_ number: Int) -> Request? {
+        presented.flatMap { $0.number == number ? $0.request : nil }
+    }
+
     /// Takes the waits if there are no requests any more; `nil` if there are none to end.
     fileprivate mutating func takeWaits() -> [DrainWait]? {
         guard map.count == 0, ending == 0, !waits.isEmpty else { return nil }

@@ -32,8 +32,9 @@ extension SessionManager {
         guard let eventLoop = session.eventLoop else { return 0 }
         var request = TransferRequest(url: url, method: .get, headers: [:], body: nil, prepared: session.options)
         if let tls = session.tlsOptions(for: url) { request.options.tls = tls }
+        if request.hasCertificateFiles { request.readCertificate() }
         do {
-            return try await eventLoop.prewarm(request, count: count) { [session] in session.makeTaskNumber() }
+            return try await eventLoop.prewarm(request, count: count)
         } catch CurlewError.sessionInvalidated {
             throw session.delivered(session.endError)
         } catch {

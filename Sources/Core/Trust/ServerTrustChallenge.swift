@@ -60,15 +60,17 @@ extension SessionDelegate {
 extension Session {
     /// The TLS options for a host whose trust the session's delegate evaluates: libcurl checks only what can't be evaluated afterwards.
     ///
-    /// - Parameter policy: the host's policy, which decides if the delegate chooses the default handling.
-    func delegatedOptions(for host: String, port: Int, under policy: ServerTrustPolicy?) -> TLSOptions {
+    /// - Parameters:
+    ///   - policy: the host's policy, which decides if the delegate chooses the default handling.
+    ///   - policyVersion: tells it from other policies of the host.
+    func delegatedOptions(for host: String, port: Int, under policy: ServerTrustPolicy?, version policyVersion: Int) -> TLSOptions {
         var options = configuration.options.tls
-        let required = policy?.applied(to: options, host: host, port: port, in: self) ?? options
+        let required = policy?.applied(to: options, host: host, port: port, in: self, version: policyVersion) ?? options
         options.requiresStapledResponse = options.requiresStapledResponse || required.requiresStapledResponse
         options.verifiesHostName = false
         // The signature of a stapled response is verified against the chain.
         options.verifiesCertificateChain = options.requiresStapledResponse && required.verifiesCertificateChain
-        let version = delegate?.closures.withLock { $0.trustVersion } ?? 0
+        let version = policyVersion &+ (delegate?.closures.withLock { $0.trustVersion } ?? 0)
         let evaluator = TrustEvaluator(scope: self, version: version, token: token) { [weak self] trust, completion in
             guard let self else { return completion(false) }
             queue.async { self.evaluate(trust, under: policy, completion) }
@@ -82,7 +84,8 @@ extension Session {
         let (closure, decide) = delegate?.closures.withLock { ($0.sessionDidReceiveChallenge, $0.serverTrustDecision) } ?? (nil, nil)
         if let decide { return evaluate(trust, under: policy, decide, completion) }
         let challenge = URLAuthenticationChallenge(
-            protectionSpace: ServerTrustSpace(trust), proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: nil,
+            protectionSpace: ServerTrustSpace(trust.withKnownIssuers()), proposedCredential: nil, previousFailureCount: 0,
+            failureResponse: nil, error: nil,
             sender: ChallengeSender())
         let isDecided = Lock(false)
         let apply = { @Sendable [weak self] (disposition: URLSession.AuthChallengeDisposition, credential: URLCredential?) in
@@ -109,8 +112,9 @@ extension Session {
         _ decide: @escaping @Sendable (ServerTrust) async throws -> ServerTrustDecision,
         _ completion: @escaping @Sendable (Bool) -> Void
     ) {
-        Task { [weak self] in
-            switch try? await decide(trust) {
+        let shown = trust.withKnownIssuers()
+        SharedWork.task { [weak self] in
+            switch try? await decide(shown) {
             case .accept: completion(true)
             case .reject, nil: completion(false)
             case .performDefaultHandling:

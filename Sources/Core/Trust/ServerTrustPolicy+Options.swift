@@ -28,9 +28,14 @@ extension Session {
             return options
         }
         let policy = serverTrustPolicyManager?.serverTrustPolicy(forHost: host)
-        if delegate?.handlesSessionChallenges == true { return delegatedOptions(for: host, port: port, under: policy) }
+        // A subclass may return another closure each time, and closures can't be compared: each is asked, and none shares.
+        let isOverridden = serverTrustPolicyManager.map { type(of: $0) != ServerTrustPolicyManager.self } ?? false
+        let version = isOverridden ? Int.random(in: 1 ... .max) : 0
+        if delegate?.handlesSessionChallenges == true {
+            return delegatedOptions(for: host, port: port, under: policy, version: version)
+        }
         guard let policy else { return nil }
-        return policy.applied(to: configuration.options.tls, host: host, port: port, in: self)
+        return policy.applied(to: configuration.options.tls, host: host, port: port, in: self, version: version)
     }
 }
 
@@ -51,7 +56,9 @@ extension ServerTrustPolicy {
     ///
     /// Trust is evaluated in libcurl's pre-request callback, after the handshake and before the request is sent, on OpenSSL's verified
     /// chain: a peer may send certificates it does not own, so pins are compared with that chain only.
-    func applied(to session: TLSOptions, host: String, port: Int, in scope: Session) -> TLSOptions {
+    ///
+    /// - Parameter version: tells closures from others of the session.
+    func applied(to session: TLSOptions, host: String, port: Int, in scope: Session, version: Int) -> TLSOptions {
         var options = session
         options.verifiesServer = false
         var rule = TrustRequirement.Rule.none
@@ -64,9 +71,7 @@ extension ServerTrustPolicy {
         case .pinCertificates(let pins, let validateChain, let validateHost):
             (options.verifiesCertificateChain, options.verifiesHostName) = (validateChain && !pins.isEmpty, validateHost)
             if options.verifiesCertificateChain {
-                options.certificateAuthorities = pins.reduce(into: Data()) { $0 += $1.pem }
-                options.certificateAuthorityFile = nil
-                options.additionalAuthorities = nil
+                options.pinnedAuthorities = pins.reduce(into: Data()) { $0 += $1.pem }
             } else {
                 rule = pins.isEmpty ? .refuse("the policy has no pins") : .certificate(Set(pins))
             }
@@ -76,8 +81,8 @@ extension ServerTrustPolicy {
         case .disableEvaluation: break
         case .customEvaluation(let evaluate):
             rule = .evaluator(
-                TrustEvaluator(scope: scope, token: scope.token) { [queue = scope.queue] trust, completion in
-                    queue.async { completion(evaluate(trust, host)) }
+                TrustEvaluator(scope: scope, version: version, token: scope.token) { [queue = scope.queue] trust, completion in
+                    queue.async { completion(evaluate(trust.withKnownIssuers(), host)) }
                 })
         }
         options.trust = TrustRequirement(rule, policy: name, host: host, port: port)

@@ -39,7 +39,7 @@ public enum ServerTrustPolicy: Sendable {
     /// As ``performDefaultEvaluation(validateHost:)``, and no certificate is revoked according to the checks in the flags.
     case performRevokedEvaluation(validateHost: Bool, revocationFlags: RevocationFlags)
     /// With `validateCertificateChain` the chain is valid and leads to one of these certificates (leaf, intermediate or root), which are
-    /// the only trust anchors. Without it one of them is in ``ServerTrust/certificates``, byte for byte, even if it has expired. With
+    /// the only trust anchors, also of a server that resolves the host's name (``TransferOptions/dohURL``), but not of a proxy. Without it one of them is in ``ServerTrust/certificates``, byte for byte, even if it has expired. With
     /// `validateHost` the certificate names the host.
     case pinCertificates(certificates: [Certificate], validateCertificateChain: Bool, validateHost: Bool)
     /// A certificate of the chain has one of these keys; with `validateCertificateChain` the chain is valid. With `validateHost` the
@@ -123,7 +123,7 @@ public enum ServerTrustPolicy: Sendable {
         case .disableEvaluation:
             return true
         case .customEvaluation(let evaluate):
-            return evaluate(serverTrust, host)
+            return evaluate(serverTrust.withKnownIssuers(), host)
         }
     }
 }
@@ -171,7 +171,7 @@ open class ServerTrustPolicyManager: @unchecked Sendable {  // immutable here; s
         var (hosts, wildcards, unusable): ([String: ServerTrustPolicy], [String: ServerTrustPolicy], [String]) = ([:], [:], [])
         for (key, policy) in policies.sorted(by: { $0.key < $1.key }) {
             let isWildcard = key.utf8.starts(with: "*.".utf8)
-            let name = isWildcard ? String(key.dropFirst(2)) : key
+            let name = isWildcard ? String(key.dropFirstScalars(2)) : key
             guard let host = URLHost.comparable(ifValid: name), !host.utf8.contains(UInt8(ascii: "*")),
                 !isWildcard || !CookieRules.isAddress(host)
             else {

@@ -67,7 +67,7 @@ extension RedisCacheStorage {
             guard left > 0 else { return true }
             guard now < deadline else { return false }
             // Looked at again now and then, as a message is lost with a connection.
-            let pause = min(deadline - now, Nanoseconds(left) * 1_000, 200_000_000)
+            let pause = min(deadline - now, Duration.microseconds(left).nanoseconds, 200_000_000)
             waiter.wait(pause)
         }
     }

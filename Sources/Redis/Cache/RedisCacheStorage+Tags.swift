@@ -44,20 +44,11 @@ extension RedisCacheStorage {
         tagged tag: String, _ visit: (_ key: CacheKey, _ metadata: Data, _ bodyLength: Int64) -> Bool
     ) throws {
         let set = place(ofTag: tag)
-        var cursor = "0"
-        repeat {
-            let value = try client.block(["SSCAN", .text(set), .text(cursor), "COUNT", 500])
-            guard let parts = value.elements, parts.count == 2, let next = parts[0].text, let found = parts[1].elements else {
-                throw RedisError.unexpectedResponse(command: "SSCAN")
-            }
-            let digests = found.compactMap(\.text)
+        try scan("SSCAN", of: [.text(set)]) { digests in
             let entries = try entries(at: digests.map { place(ofDigest: $0) })
             try forget(zip(digests, entries).filter { $1 == nil }.map(\.0), in: set)
-            for case let entry? in entries {
-                guard visit(entry.key, entry.metadata, entry.length) else { return }
-            }
-            cursor = next
-        } while cursor != "0"
+            return entries.allSatisfy { entry in entry.map { visit($0.key, $0.metadata, $0.length) } ?? true }
+        }
     }
 
     /// Tells the other processes, and other stores of this one, to drop their copies of entries with a tag: the server may have evicted the

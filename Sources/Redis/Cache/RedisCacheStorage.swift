@@ -165,7 +165,7 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
             _ = try client.blockAll([["UNLINK"] + places.map { .text($0) }])
             return true
         }
-        _ = try client.block(["PUBLISH", .text(channel.name), .bytes(try channel.message(.all))])
+        try announceChanges()
     }
 
     /// Calls `visit` with each entry; reads the keys and metadata of the whole store, some hundreds at once.
@@ -197,14 +197,21 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
         // Exactly the entries: the text before the digest has characters that mean something in patterns.
         let escaped = start.unicodeScalars.map { "*?[]\\".unicodeScalars.contains($0) ? "\\\($0)" : "\($0)" }.joined()
         let pattern = escaped + String(repeating: "?", count: 64) + "}"
-        var cursor = "0"
+        try scan("SCAN", match: ["MATCH", .text(pattern)], visit)
+    }
+
+    /// Calls `visit` with what a command of iteration finds, some hundreds at once, until that returns `false`.
+    ///
+    /// - Throws: ``RedisError/unexpectedResponse(command:)``, also for a cursor that was there before: it would never end.
+    func scan(_ command: String, of set: [RedisArgument] = [], match: [RedisArgument] = [], _ visit: ([String]) throws -> Bool) throws {
+        var (cursor, cursors) = ("0", Set<String>())
         repeat {
-            let value = try client.block(["SCAN", .text(cursor), "MATCH", .text(pattern), "COUNT", 500])
-            guard let parts = value.elements, parts.count == 2, let next = parts[0].text, let found = parts[1].elements else {
-                throw RedisError.unexpectedResponse(command: "SCAN")
-            }
-            let places = found.compactMap(\.text)
-            guard try places.isEmpty || visit(places) else { return }
+            let value = try client.block([.text(command)] + set + [.text(cursor)] + match + ["COUNT", 500])
+            guard let parts = value.elements, parts.count == 2, let next = parts[0].text, let found = parts[1].elements,
+                cursors.insert(next).inserted
+            else { throw RedisError.unexpectedResponse(command: command) }
+            let texts = found.compactMap(\.text)
+            guard try texts.isEmpty || visit(texts) else { return }
             cursor = next
         } while cursor != "0"
     }
@@ -214,6 +221,11 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
     /// Reports the keys of entries that other processes, or other stores of this one, have stored or removed; on the client's thread.
     public func observeChanges(_ report: @escaping @Sendable (_ key: CacheKey?) -> Void) -> CacheObservation {
         channel.observe(report)
+    }
+
+    /// Tells the other processes, and other stores of this one, to drop all copies.
+    public func announceChanges() throws {
+        _ = try client.block(["PUBLISH", .text(channel.name), .bytes(try channel.message(.all))])
     }
 }
 

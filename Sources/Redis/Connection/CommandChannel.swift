@@ -122,7 +122,9 @@ final class CommandChannel: ConnectionUser {
         let isLast = index == connection.configuration.authentication.count
         if case .error(let message) = value {
             // A user whom the server's rules don't allow INFO may use it all the same.
-            return isLast && message.hasBytePrefix("NOPERM") ? nil : .rejected(message)
+            // A server repeats the arguments of a command that it does not know, and those of AUTH are secret.
+            let shown = message.firstScalarRange(of: ", with args").map { String(message[..<$0.lowerBound]) } ?? message
+            return isLast && message.hasBytePrefix("NOPERM") ? nil : .rejected(shown)
         }
         guard isLast else { return value == .status("OK") ? nil : .notRedis("an unexpected response to the first commands") }
         guard let text = value.text, let line = text.split(whereSeparator: \.isNewline).first(where: { $0.hasBytePrefix("redis_version:") })

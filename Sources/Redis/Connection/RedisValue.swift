@@ -61,7 +61,7 @@ package enum RedisValue: Sendable, Hashable {
 /// The parser of a connection's responses, by hiredis. Confined to one thread.
 final class ResponseParser {
     private let reader: UnsafeMutablePointer<redisReader>
-    private let functions: UnsafeMutablePointer<redisReplyObjectFunctions>
+    private let functions: UnsafeMutablePointer<chiredis_functions>
     private let largest: Int
 
     /// `nil` without memory. `largest` is the size of the largest response, in bytes.

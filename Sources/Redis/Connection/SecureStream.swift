@@ -9,7 +9,6 @@ final class SecureStreams {
     private let transport = CurlTransport()
     private let request: StreamTransferRequest
     private let didChange: @Sendable () -> Void
-    private var lastID = 0
 
     /// - Parameter didChange: called on the transport's thread when one of the connections has something for the client's thread.
     init(_ configuration: RedisConfiguration, host: String, port: Int, didChange: @escaping @Sendable () -> Void) {
@@ -24,9 +23,8 @@ final class SecureStreams {
 
     /// Begins to connect.
     func open() -> SecureStream {
-        lastID += 1
-        let stream = SecureStream(lastID, on: transport, didChange: didChange)
-        transport.openStream(request, id: lastID, observer: stream)
+        let stream = SecureStream(didChange: didChange)
+        stream.run(transport.makeStream(request, id: 0, observer: stream))
         return stream
     }
 
@@ -38,6 +36,8 @@ final class SecureStreams {
 /// Thread-safe: its events come on the transport's thread.
 final class SecureStream: StreamTransferObserver {
     private struct State {
+        /// Released at the completion.
+        var handle: (any StreamHandle)?
         var isOpen = false
         var received: [UInt8] = []
         /// How many of the received bytes were read.
@@ -49,15 +49,16 @@ final class SecureStream: StreamTransferObserver {
     /// The bytes that wait at most, but for one piece.
     private static let capacity = 1 << 20
 
-    private let id: Int
-    private let transport: CurlTransport
     private let didChange: @Sendable () -> Void
     private let state = Lock(State())
 
-    fileprivate init(_ id: Int, on transport: CurlTransport, didChange: @escaping @Sendable () -> Void) {
-        self.id = id
-        self.transport = transport
+    fileprivate init(didChange: @escaping @Sendable () -> Void) {
         self.didChange = didChange
+    }
+
+    fileprivate func run(_ handle: any StreamHandle) {
+        state.withLock { $0.handle = handle }
+        handle.start()
     }
 
     // MARK: For the client's thread
@@ -67,26 +68,27 @@ final class SecureStream: StreamTransferObserver {
 
     /// Reads what was received; its end only after all of that.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> SocketProgress {
-        let (progress, resumes) = state.withLock { state -> (SocketProgress, Bool) in
+        state.withLock { state in
             let rest = state.received[state.read...].prefix(buffer.count)
-            guard !rest.isEmpty else { return (state.end.map { .failed($0) } ?? .wouldBlock, false) }
+            guard !rest.isEmpty else { return state.end.map { .failed($0) } ?? .wouldBlock }
             buffer.copyBytes(from: rest)
             state.read += rest.count
-            guard state.read == state.received.count else { return (.count(rest.count), false) }
+            guard state.read == state.received.count else { return .count(rest.count) }
             state.received.removeAll(keepingCapacity: state.received.count <= 1 << 16)
             state.read = 0
-            defer { state.isPaused = false }
-            return (.count(rest.count), state.isPaused)
+            if state.isPaused { state.handle?.resumeReceiving() }
+            state.isPaused = false
+            return .count(rest.count)
         }
-        if resumes { transport.resumeReceiving(id) }
-        return progress
     }
 
     /// Sends bytes, after those sent before.
-    func write(_ bytes: UnsafeRawBufferPointer) { transport.send(Data(bytes), endOfStream: false, on: id) }
+    func write(_ bytes: UnsafeRawBufferPointer) { handle?.send(Data(bytes), endOfStream: false) }
 
     /// Ends the connection.
-    func close() { transport.cancel(id) }
+    func close() { handle?.cancel() }
+
+    private var handle: (any StreamHandle)? { state.withLock { $0.handle } }
 
     // MARK: StreamTransferObserver
 
@@ -109,7 +111,10 @@ final class SecureStream: StreamTransferObserver {
 
     func stream(_ id: Int, didSend count: Int64) {}
 
-    func stream(_ id: Int, didComplete completion: TransferCompletion) { end(RedisError.Reason(completion.error)) }
+    func stream(_ id: Int, didComplete completion: TransferCompletion) {
+        state.withLock { $0.handle = nil }
+        end(RedisError.Reason(completion.error))
+    }
 
     /// The first reason counts.
     private func end(_ reason: RedisError.Reason) {

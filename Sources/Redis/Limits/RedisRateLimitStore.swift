@@ -53,7 +53,7 @@ public struct RedisRateLimitStore: RateLimitStore {
         else { throw RedisError.unexpectedResponse(command: "EVALSHA") }
         guard granted > 0 else { return .wait(.microseconds(microseconds)) }
         // From the request on: counted from the response, permits would come later than the rate has them by the time of its way.
-        let due = sent + Nanoseconds(microseconds) * 1_000
+        let due = sent + Duration.microseconds(microseconds).nanoseconds
         let now = MonotonicTime.now()
         if due > now { try await Task.sleep(nanoseconds: due - now) }
         return .granted(granted, validFor: max(limit.spacing * granted, .seconds(1)))

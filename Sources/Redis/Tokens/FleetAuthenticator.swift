@@ -143,7 +143,7 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
             case .wait(let milliseconds):
                 let now = MonotonicTime.now()
                 guard now < deadline else { throw FleetTokenError.timedOut(after: longestWait) }
-                try await Task.sleep(nanoseconds: min(pause, deadline - now, Nanoseconds(max(milliseconds, 1)) * 1_000_000))
+                try await Task.sleep(nanoseconds: min(pause, deadline - now, Duration.milliseconds(max(milliseconds, 1)).nanoseconds))
                 pause = min(pause * 2, 100_000_000)
             case .refresh(let fence, let data):
                 let current = try data.map { try decoded($0).1 } ?? expired

@@ -36,7 +36,8 @@ public final class ActivityAccessory: RequestAccessory {
     /// The text shown to the user.
     public let text: String
 
-    private let activities = Lock<[ObjectIdentifier: Activity]>([:])
+    /// The activities of each request's runs, of which a newer one may start while accessories are being notified of the end of the last.
+    private let activities = Lock<[ObjectIdentifier: [Activity]]>([:])
 
     /// Creates an accessory.
     public init(presenter: any ActivityPresenter = TerminalPresenter.shared, text: String = "") {
@@ -47,13 +48,20 @@ public final class ActivityAccessory: RequestAccessory {
     /// Shows an activity.
     public func requestWillStart(_ request: any RunnableRequest) {
         let activity = Activity(text: text)
-        if let old = activities.withLock({ $0.updateValue(activity, forKey: ObjectIdentifier(request)) }) { presenter.hide(old) }
         presenter.show(activity)
+        // Only now, so that the end of another run hides what is shown.
+        activities.withLock { $0[ObjectIdentifier(request), default: []].append(activity) }
     }
 
     /// Hides the activity.
     public func requestWillStop(_ request: any RunnableRequest) {
-        if let activity = activities.withLock({ $0.removeValue(forKey: ObjectIdentifier(request)) }) { presenter.hide(activity) }
+        let ended = activities.withLock { activities -> Activity? in
+            let id = ObjectIdentifier(request)
+            guard var running = activities[id] else { return nil }
+            defer { activities[id] = running.isEmpty ? nil : running }
+            return running.removeFirst()
+        }
+        if let ended { presenter.hide(ended) }
     }
 
     /// Does nothing: the activity is already hidden.
@@ -64,7 +72,7 @@ public final class ActivityAccessory: RequestAccessory {
     public func progressBlock(for request: any RunnableRequest) -> BaseRequest.ProgressBlock {
         let id = ObjectIdentifier(request)
         return { [weak self] progress in
-            guard let self, let activity = activities.withLock({ $0[id] }), progress.totalUnitCount > 0 else { return }
+            guard let self, let activity = activities.withLock({ $0[id]?.last }), progress.totalUnitCount > 0 else { return }
             presenter.update(activity, fraction: progress.fractionCompleted)
         }
     }

@@ -17,7 +17,7 @@ extension CachedRequest {
     }
 
     /// The key of the cached response, for a start by the caller.
-    var cacheKey: CacheKey { key(requestOptions?.filled(from: GroupOptions.current) ?? GroupOptions.current) }
+    var cacheKey: CacheKey { key(.inGroup(requestOptions)) }
 
     /// The key of the cached response to a start with options.
     func key(_ options: RequestOptions?) -> CacheKey {
@@ -31,9 +31,8 @@ extension CachedRequest {
             "Method", requestMethodString, "Host", agent.baseUrl(of: self), "Url", requestUrl(), "Argument", CanonicalText.of(argument),
         ]
         let fields = credentials(in: requestHeaderFieldValueDictionary() ?? [:], requestAuthorizationHeaderFieldArray())
-        // Scheme and host suffice.
-        let (own, base) = (requestUrl(), agent.baseUrl(of: self))
-        let url = base.isEmpty || HTTPOrigin(url: own) != nil ? own : base
+        // The one to which the request is sent: a filter or a reference such as `//host/` may lead to another host than the base.
+        let url = (try? agent.buildRequestUrl(self))?.absoluteString ?? requestUrl()
         return CacheKey(parts + fields + agent.currentManager().partitionParts(for: url, options))
     }
 }
@@ -58,7 +57,7 @@ extension CachedRequest {
     /// - Throws: ``RequestCacheError`` for the first failed check, in this order: cache time, metadata, age, version, sensitive data, the
     ///   program's version, data.
     public func loadCache() throws {
-        let result = try readCache()
+        let result = try readCache(.inGroup(requestOptions))
         cache.withLock { $0.result = result }
     }
 
@@ -67,9 +66,9 @@ extension CachedRequest {
         (try? checkedMetadata(in: cacheStorage(), cacheKey)) != nil
     }
 
-    func readCache() throws(RequestCacheError) -> RequestResult {
+    func readCache(_ options: RequestOptions?) throws(RequestCacheError) -> RequestResult {
         guard cacheTimeInSeconds() >= 0 else { throw .invalidCacheTime }
-        let (storage, key) = (cacheStorage(), cacheKey)
+        let (storage, key) = (cacheStorage(), key(options))
         // Another process may replace the entry between the two reads; one retry makes a second replacement unlikely.
         for _ in 0..<2 {
             let (metadata, bytes) = try checkedMetadata(in: storage, key)
@@ -105,10 +104,10 @@ extension CachedRequest {
     private func makeResult(_ data: Data, _ metadata: CacheMetadata) throws -> RequestResult {
         var result = RequestResult()
         result.data = data
-        result.givenString = String(data: data, encoding: String.Encoding(rawValue: metadata.stringEncoding))
+        result.givenString = EncodedText(data, encoding: String.Encoding(rawValue: metadata.stringEncoding)).text
         switch responseSerializerType() {
         case .http: result.object = data
-        case .xmlParser: result.object = XMLParser(data: data)
+        case .xmlParser: result.object = try ResponseSerialization.xmlParser(data)
         case .json:
             result.jsonObject = try ResponseSerialization.json(data, removesNulls: agent.configuration.removeNullValues)
             result.object = result.jsonObject

@@ -106,7 +106,7 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state i
         let use = effectiveUse
         guard use != .ignored, resumableDownloadPath == nil else { return sendWithoutCache(start) }
         do {
-            show(try readCache(), for: start)
+            show(try readCache(start.options.options), for: start)
         } catch {
             guard use == .only else { return sendWithoutCache(start) }
             show(nil, for: start)
@@ -120,7 +120,7 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state i
         if let start = claimStart() { sendWithoutCache(start) }
     }
 
-    private func sendWithoutCache(_ start: Int) {
+    private func sendWithoutCache(_ start: RequestStart) {
         show(nil, for: start)
         send(start)
     }
@@ -133,14 +133,14 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state i
 
     /// Delivers the cached response, immediately followed by the network request. Both are one run, so that a stop in between finds the
     /// request running.
-    private func startBeforeNetwork(_ start: Int) {
-        toggleAccessoriesWillStart()
+    private func startBeforeNetwork(_ start: RequestStart) {
+        notify(of: start)
         let agent = agent
         guard let run = agent.makeRun(for: self, start: start) else { return }
         agent.configuration.callbackQueue.async { [self] in
             guard run.isRunning else { return }
             requestCompletePreprocessor()
-            callBack(.succeeded, isStopped: { !run.isRunning })
+            callBack(.succeeded) { run.isRunning }
             guard run.isRunning else { return }
             show(nil)
             agent.begin(run)
@@ -148,7 +148,7 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state i
     }
 
     /// Makes the getters return a cached response, or with `nil` the network's; for a claimed start only if it has not been stopped.
-    private func show(_ result: RequestResult?, for start: Int? = nil) {
+    private func show(_ result: RequestResult?, for start: RequestStart? = nil) {
         let old = state.withLock { state -> RequestResult? in
             if let start, !state.isPending(start) { return nil }
             return cache.withLock { cache in

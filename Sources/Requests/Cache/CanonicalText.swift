@@ -3,7 +3,8 @@ import CurlewEncoding
 import CurlewHTTP
 
 /// A canonical text for a value: equal for equal values, regardless of the order of a dictionary's members, and different for different
-/// ones.
+/// ones. What is not `Encodable`, and an object or has a mirror of its own, is equal to nothing, not even
+/// itself.
 ///
 /// Each part is prefixed with its kind and length, so that no value can produce another one's text.
 enum CanonicalText {
@@ -11,6 +12,7 @@ enum CanonicalText {
         guard let value = value.flatMap(unwrapped) else { return "nil" }
         return switch value {
         case let text as String: part("s", text)
+        case let text as Substring: part("s", String(text))
         case let flag as Bool: part("b", "\(flag)")
         case is NSNull: "null"
         case let number as NSNumber: part("n", number.stringValue)
@@ -34,7 +36,12 @@ enum CanonicalText {
         if let value = value as? any Encodable, let json = try? encoder.encode(value) {
             return part("j", String(decoding: json, as: UTF8.self))
         }
-        return part("o", String(describing: value))
+        let (mirror, name) = (Mirror(reflecting: value), String(reflecting: type(of: value)))
+        // The description of an object is usually the name of its class, and a mirror of its own may hide what a value has: a text of its own
+        // is equal to no other.
+        guard mirror.displayStyle != .class, !(value is any CustomReflectable) else { return part("r", UUID().uuidString) }
+        guard !mirror.children.isEmpty else { return part("o", "\(name) \(value)") }
+        return part("m", part("t", name) + mirror.children.map { part("l", $0.label ?? "") + of($0.value) }.joined())
     }
 
     /// Unwraps nested optionals; returns `nil` for an optional without a value.

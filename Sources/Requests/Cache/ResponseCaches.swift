@@ -10,19 +10,21 @@ enum ResponseCaches {
     /// The serial background queue for asynchronous cache writes.
     static let writingQueue = DispatchQueue(label: "curlew.requests.cache", qos: .background)
 
-    private static let storages = Lock<[String: DiskCacheStorage]>([:])
+    /// By the bytes of their paths: texts are equal if they are canonically equivalent, and directories are not.
+    private static let storages = Lock<[[UInt8]: DiskCacheStorage]>([:])
     /// The number of stores remembered; bounds memory if the path varies, for example by user.
     private static let limit = 32
 
     /// Returns the store of a directory. A file in the directory's place is removed.
     static func storage(at path: String) -> DiskCacheStorage {
-        if let storage = storages.withLock({ $0[path] }) { return storage }
+        let key = Array(path.utf8)
+        if let storage = storages.withLock({ $0[key] }) { return storage }
         removeFile(at: path)
         let storage = DiskCacheStorage(directory: URL(fileURLWithPath: path, isDirectory: true))
         return storages.withLock { storages in
-            if let other = storages[path] { return other }
+            if let other = storages[key] { return other }
             if storages.count >= limit { storages = [:] }
-            storages[path] = storage
+            storages[key] = storage
             return storage
         }
     }

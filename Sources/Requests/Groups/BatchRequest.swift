@@ -29,6 +29,12 @@ public final class BatchRequest: RequestGroup, CompletableRequest, @unchecked Se
         /// The indices of the requests in flight, in the start numbered `run`.
         var pending: Set<Int> = []
         var run = 0
+
+        mutating func takePending() -> [BaseRequest] {
+            defer { pending = [] }
+            return pending.sorted().map { requests[$0] }
+        }
+
         var failed: [BaseRequest] = []
         var endings: [Int: RequestEnding] = [:]
     }
@@ -99,20 +105,23 @@ public final class BatchRequest: RequestGroup, CompletableRequest, @unchecked Se
     }
 
     override func begin(_ run: Int) {
-        let requests = progress.withLock { progress in
+        let (earlier, requests) = progress.withLock { progress in
+            let earlier = progress.takePending()
             progress.pending = Set(progress.requests.indices)
             progress.run = run
             progress.failed = []
             progress.endings = [:]
-            return progress.requests
+            return (earlier, progress.requests)
         }
+        // Started again before the last run's requests were stopped.
+        for request in earlier { request.stop() }
         if requests.isEmpty { onQueue(run) { self.finish(run, .succeeded) } }
         for (index, request) in requests.enumerated() {
             guard isRunning(run) else { return }
             request.delegate = nil
             request.successCompletionBlock = nil
             request.failureCompletionBlock = nil
-            request.start { ending in self.onQueue(run) { self.requestCompleted(index, request, ending, run) } }
+            perform(request, run) { self.requestCompleted(index, request, $0, run) }
         }
     }
 
@@ -126,11 +135,8 @@ public final class BatchRequest: RequestGroup, CompletableRequest, @unchecked Se
         if isComplete { finish(run, failedRequest == nil ? .succeeded : .failed) }
     }
 
-    override func stopRequests() {
-        let requests = progress.withLock { progress in
-            defer { progress.pending = [] }
-            return progress.pending.sorted().map { progress.requests[$0] }
-        }
+    override func stopRequests(_ run: Int) {
+        let requests = progress.withLock { $0.run == run ? $0.takePending() : [] }
         for request in requests { request.stop() }
     }
 }

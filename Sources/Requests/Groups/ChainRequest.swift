@@ -42,7 +42,9 @@ public final class ChainRequest: RequestGroup, CompletableRequest, @unchecked Se
 
     private struct Progress {
         var links: [Link] = []
-        /// The remaining steps of the newest start.
+        /// The number of the newest start.
+        var run = 0
+        /// Its remaining steps.
         var remaining: [Link] = []
         /// Whether the newest start accepts further steps.
         var isOpen = false
@@ -177,6 +179,7 @@ public final class ChainRequest: RequestGroup, CompletableRequest, @unchecked Se
 
     override func begin(_ run: Int) {
         progress.withLock { progress in
+            progress.run = run
             progress.links.removeAll { $0.isTransient }
             progress.remaining = progress.links
             (progress.isOpen, progress.hasBegun) = (true, false)
@@ -189,28 +192,34 @@ public final class ChainRequest: RequestGroup, CompletableRequest, @unchecked Se
     /// Begins the next step, or finishes with the last one's outcome; on the callback queue.
     private func next(_ run: Int, after ending: RequestEnding) {
         let (builder, last, hasRemaining) = progress.withLock { ($0.builder, $0.last, !$0.remaining.isEmpty) }
-        if !hasRemaining, let step = builder?(self, last) { progress.withLock { $0.remaining.append(Link(step: step, callback: nil)) } }
-        guard isRunning(run) else { return }
-        let (link, wait) = progress.withLock { progress -> (Link?, Double) in
+        let built = hasRemaining ? nil : builder?(self, last)
+        let wait = progress.withLock { progress -> Double? in
+            guard progress.run == run else { return nil }
+            if let built { progress.remaining.append(Link(step: built, callback: nil)) }
             guard !progress.remaining.isEmpty else {
                 progress.isOpen = false
-                return (nil, 0)
+                return nil
             }
             defer { progress.hasBegun = true }
-            return (progress.remaining.removeFirst(), progress.hasBegun ? progress.requestInterval : 0)
+            return progress.hasBegun ? progress.requestInterval : 0
         }
-        guard let link else { return finish(run, ending) }
-        guard wait > 0 else { return perform(link, run) }
+        guard let wait else { return finish(run, ending) }
+        guard wait > 0 else { return performNext(run) }
         // Once the deadline has passed, the step fails at once.
         let rest = deadline?.remaining.seconds ?? .infinity
-        agent.clock.schedule(min(wait, rest), agent.configuration.callbackQueue) {
-            if self.isRunning(run) { self.perform(link, run) }
-        }
+        // The wait retains nothing: a chain that is stopped is released at once.
+        agent.clock.schedule(min(wait, rest), agent.configuration.callbackQueue) { [weak self] in self?.performNext(run) }
     }
 
-    private func perform(_ link: Link, _ run: Int) {
-        progress.withLock { $0.current = link.step }
-        inBounds { link.step.runnable.start { ending in self.onQueue(run) { self.stepCompleted(link, ending, run) } } }
+    private func performNext(_ run: Int) {
+        guard isRunning(run) else { return }
+        let link = progress.withLock { progress -> Link? in
+            guard progress.run == run, !progress.remaining.isEmpty else { return nil }
+            let link = progress.remaining.removeFirst()
+            progress.current = link.step
+            return link
+        }
+        if let link { perform(link.step.runnable, run) { self.stepCompleted(link, $0, run) } }
     }
 
     private func stepCompleted(_ link: Link, _ ending: RequestEnding, _ run: Int) {
@@ -220,6 +229,7 @@ public final class ChainRequest: RequestGroup, CompletableRequest, @unchecked Se
         let failure = hasSucceeded ? nil : step.error
         let isTooLate = deadline?.hasPassed ?? false
         let isComplete = progress.withLock { progress in
+            guard progress.run == run else { return false }
             progress.current = nil
             progress.last = step
             if hasSucceeded {
@@ -233,12 +243,13 @@ public final class ChainRequest: RequestGroup, CompletableRequest, @unchecked Se
         }
         if hasSucceeded { link.callback?(self, step) }
         guard isRunning(run) else { return }
-        if isComplete { progress.withLock { $0.isOpen = false } }
+        if isComplete { progress.withLock { if $0.run == run { $0.isOpen = false } } }
         if isComplete { finish(run, hasSucceeded ? .succeeded : .failed) } else { next(run, after: hasSucceeded ? .succeeded : .failed) }
     }
 
-    override func stopRequests() {
-        let current = progress.withLock { progress in
+    override func stopRequests(_ run: Int) {
+        let current = progress.withLock { progress -> ChainStep? in
+            guard progress.run == run else { return nil }
             defer {
                 progress.current = nil
                 progress.remaining = []

@@ -30,8 +30,13 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         /// The number of the newest start, by which outdated starts are recognized.
         var run = 0
         var isStopped = false
-        var bounds = GroupOptions()
+        var options: StartOptions?
+        /// Of the newest start, until accessories are notified of its end.
+        var events: RunEvents?
         var waiters: [@Sendable (RequestEnding) -> Void] = []
+
+        /// Whether the newest start has neither begun its callbacks nor been stopped completely.
+        var isInFlight: Bool { stage == .running || stage == .stopping }
 
         mutating func takeBlocks() -> [Block?] {
             defer { (successBlock, failureBlock) = (nil, nil) }
@@ -47,8 +52,8 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
 
     /// Begins sending the requests; `run` is the number of this start.
     func begin(_ run: Int) {}
-    /// Stops the requests in flight.
-    func stopRequests() {}
+    /// Stops the requests in flight of the start with this number, if it is the newest.
+    func stopRequests(_ run: Int) {}
     /// Notifies the delegate.
     func notifyDelegate(_ ending: RequestEnding) {}
     /// Releases the delegate.
@@ -66,7 +71,7 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         set { group.withLock { $0.tag = newValue } }
     }
 
-    /// The accessories, in the order in which they are notified; `nil` until one is added.
+    /// The accessories, in the order in which they are notified; `nil` until one is added. A run notifies those that it was started with.
     public var requestAccessories: [any RequestAccessory]? {
         get { group.withLock { $0.accessories } }
         set { group.withLock { $0.accessories = newValue } }
@@ -86,7 +91,8 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
     }
 
     /// The settings of its requests, as far as they have none of their own (``BaseRequest/requestOptions``), read when the group is started;
-    /// `nil`, the default, for the session's.
+    /// `nil`, the default, for the session's. A request or step that is already running when its turn comes, and was not started by this
+    /// group, is started again with them afterwards.
     ///
     /// The deadline is that of the whole group, from its start, with all attempts and delays; so is that of
     /// ``withDeadline(_:isolation:_:)-(Duration,_,_)`` around the start. The request that is running then fails with
@@ -108,58 +114,82 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
     /// Whether the start with this number is the newest and still running.
     func isRunning(_ run: Int) -> Bool { group.withLock { $0.run == run && $0.stage == .running } }
 
+    private func isDelivering(_ run: Int) -> Bool { group.withLock { $0.run == run && $0.stage == .delivering } }
+
     // MARK: Control
 
     /// Notifies the accessories and begins. Has no effect on a running group; a finished group starts again.
     public func start() {
+        let (options, events) = (StartOptions(requestOptions), RunEvents(accessories))
         let run = group.withLock { state -> Int? in
-            guard state.stage != .running, state.stage != .stopping else { return nil }
+            guard !state.isInFlight else { return nil }
             state.run += 1
             state.stage = .running
             state.isStopped = false
+            state.options = options
+            state.events = events
             return state.run
         }
         guard let run else { return agent.configuration.log("start ignored, already running: \(type(of: self))") }
         RequestGroupAgent.shared.add(self, run)
-        let bounds = group.withLock { state in
-            state.bounds = GroupOptions(state.requestOptions)
-            return state.bounds
-        }
-        toggleAccessoriesWillStart()
-        bounds.apply { begin(run) }
+        events.begin(self)
+        // A stop so far may have come before the group was added.
+        guard isRunning(run) else { return RequestGroupAgent.shared.remove(self, run) }
+        begin(run)
     }
 
     /// The deadline of the newest start; `nil` for none.
-    var deadline: Deadline? { group.withLock { $0.bounds.deadline } }
+    var deadline: Deadline? { group.withLock { $0.options?.deadline } }
 
-    /// Starts requests with the options and the deadline of the group's newest start, which is on another thread.
-    func inBounds(_ body: () -> Void) {
-        group.withLock { $0.bounds }.apply(body)
+    /// Starts a request or a step of the start with this number, with its options and deadline, and calls `completion` on the callback
+    /// queue when it has ended, unless the group has by then.
+    ///
+    /// If it is already running without these options, it is started again after that.
+    func perform(_ member: any WaitableRequest, _ run: Int, _ completion: @escaping @Sendable (RequestEnding) -> Void) {
+        let options = group.withLock { $0.run == run ? $0.options : nil }
+        guard let options else { return }
+        let hasEnded = Lock(false)
+        options.apply {
+            member.start { ending in
+                hasEnded.withLock { $0 = true }
+                self.onQueue(run) { completion(ending) }
+            } other: { _ in
+                hasEnded.withLock { $0 = true }
+                self.onQueue(run) { self.perform(member, run, completion) }
+            }
+        }
+        // A stop or end meanwhile may have come before it was started.
+        let isOver = group.withLock { $0.run == run && $0.stage != .running }
+        if isOver, !hasEnded.withLock({ $0 }) { member.stop() }
     }
 
-    /// Stops the group and its requests: no callback follows. The accessories are notified, unless the group has finished.
+    /// Stops the group and its requests: no callback follows. Accessories that were notified of the start are notified of the stop.
     public func stop() {
-        let old = group.withLock { state in
-            defer { if state.stage == .idle || state.stage == .running { state.stage = .stopping } }
-            return state.stage
+        let (old, run, events) = group.withLock { state in
+            defer {
+                switch state.stage {
+                case .idle, .running: state.stage = .stopping
+                case .delivering: state.isStopped = true
+                case .stopping, .ended: break
+                }
+            }
+            return (state.stage, state.run, state.events.take())
         }
         // Already being stopped, by another thread or by an accessory that is being notified of the stop.
         if old == .stopping { return }
-        let isComplete = old == .delivering || old == .ended
-        if !isComplete { toggleAccessoriesWillStop() }
+        events?.post(.willStop, self)
         clearDelegate()
-        let (run, waiters, blocks) = group.withLock { state -> (Int, [@Sendable (RequestEnding) -> Void], [Block?]) in
-            if state.stage != .ended { state.isStopped = true }
-            guard !isComplete else { return (state.run, [], state.takeBlocks()) }
-            state.stage = .ended
+        guard old == .idle || old == .running else { return clearCompletionBlock() }
+        let (waiters, blocks) = group.withLock { state -> ([@Sendable (RequestEnding) -> Void], [Block?]) in
+            (state.stage, state.isStopped) = (.ended, true)
             defer { state.waiters = [] }
-            return (state.run, state.waiters, state.takeBlocks())
+            return (state.waiters, state.takeBlocks())
         }
         // Released outside the lock, because releasing the captures may run arbitrary `deinit` code.
         withExtendedLifetime(blocks) {}
         RequestGroupAgent.shared.remove(self, run)
-        stopRequests()
-        if !isComplete { toggleAccessoriesDidStop() }
+        stopRequests(run)
+        events?.post(.didStop, self)
         for waiter in waiters { waiter(.stopped) }
     }
 
@@ -195,10 +225,11 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         }
     }
 
-    func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void) {
+    func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void, other: @escaping @Sendable (RequestEnding) -> Void) {
         let isInFlight = group.withLock { state in
-            state.waiters.append(waiter)
-            return state.stage == .running || state.stage == .stopping
+            let isShared = !state.isInFlight || state.options?.isShared ?? true
+            state.waiters.append(isShared ? waiter : other)
+            return state.isInFlight
         }
         // Decided under the lock: a group that ends in the meantime must not be started again.
         if !isInFlight { start() }
@@ -215,20 +246,21 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
 
     /// Finishes a start: calls accessories, delegate, block and waiters; on the callback queue.
     func finish(_ run: Int, _ ending: RequestEnding) {
-        let isCurrent = group.withLock { state in
-            guard state.run == run, state.stage == .running else { return false }
+        let (isCurrent, events) = group.withLock { state -> (Bool, RunEvents?) in
+            guard state.run == run, state.stage == .running else { return (false, nil) }
             state.stage = .delivering
-            return true
+            return (true, state.events.take())
         }
         guard isCurrent else { return }
-        toggleAccessoriesWillStop()
-        stopRequests()
-        notifyDelegate(ending)
+        events?.post(.willStop, self)
+        stopRequests(run)
+        // Started again by its own callback, or an accessory: delegate and blocks belong to the new start.
+        if isDelivering(run) { notifyDelegate(ending) }
         // A stop by the delegate has released the block.
-        group.withLock { ending == .succeeded ? $0.successBlock : $0.failureBlock }?(self)
-        toggleAccessoriesDidStop()
+        if isDelivering(run) { group.withLock { ending == .succeeded ? $0.successBlock : $0.failureBlock }?(self) }
+        events?.post(.didStop, self)
         let (waiters, blocks) = group.withLock { state -> ([@Sendable (RequestEnding) -> Void], [Block?]) in
-            // Started again by its own callback: blocks and waiters belong to the new start.
+            // Started again by its own callback: the waiters belong to the new start as well.
             guard state.run == run else { return ([], []) }
             state.stage = .ended
             defer { state.waiters = [] }
@@ -238,28 +270,5 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         withExtendedLifetime(blocks) {}
         RequestGroupAgent.shared.remove(self, run)
         for waiter in waiters { waiter(ending) }
-    }
-}
-
-/// What the start of a group sets for the requests that it starts, which may be on another thread and much later.
-struct GroupOptions: Sendable {
-    /// The options of the group that is starting a request; `nil` without one.
-    @TaskLocal static var current: RequestOptions?
-
-    private var options: RequestOptions?
-    private(set) var deadline: Deadline?
-
-    init() {}
-
-    /// On the thread of the call that starts the group.
-    init(_ options: RequestOptions?) {
-        self.options = options?.filled(from: Self.current) ?? Self.current
-        self.options?.deadline = nil
-        deadline = Deadline.earliest(options?.deadline)
-    }
-
-    func apply(_ body: () -> Void) {
-        guard options != nil || deadline != nil else { return body() }
-        Deadline.with(deadline) { Self.$current.withValue(options, operation: body) }
     }
 }

@@ -9,7 +9,6 @@ struct AdaptiveLimit: Sendable {
     private static let serverQueue = 4.0
 
     private(set) var limit: Double
-    let isFixed: Bool
     private let rule: ConcurrencyLimiter.Limit
     private var longLatency = 0.0
     private var responses = 0.0
@@ -19,10 +18,8 @@ struct AdaptiveLimit: Sendable {
         switch rule {
         case .fixed(let limit):
             self.limit = Double(max(limit, 1))
-            isFixed = true
         case .additive(let initial, _, _, _, _), .gradient(let initial, _, _, _):
             limit = Double(max(initial, 1))
-            isFixed = false
         }
     }
 

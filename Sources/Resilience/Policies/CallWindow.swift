@@ -70,13 +70,6 @@ struct CallWindow: Sendable {
         counts.add(call)
     }
 
-    /// Adds a good call to a full window of counts of which a good call leaves; returns whether it has.
-    mutating func addSuccess() -> Bool {
-        guard let capacity, calls.count == capacity, calls[next] == 0 else { return false }
-        next = next + 1 == capacity ? 0 : next + 1
-        return true
-    }
-
     private mutating func add(_ call: Call, _ capacity: Int) {
         guard calls.count == capacity else { return calls.append(call.bits) }
         counts.remove(Call(bits: calls[next]))

@@ -63,11 +63,7 @@ public struct CircuitBreaker: Sendable {
     /// The trials that decide whether the breaker closes: 10 by default.
     public var trialCalls = 10
     /// How a call counts; by default ``defaultVerdict(_:)``. Called on the transport's thread: must not block.
-    public var classify: @Sendable (PolicyOutcome) -> Verdict = { CircuitBreaker.defaultVerdict($0) } {
-        didSet { hasOwnVerdicts = true }
-    }
-    /// Whether `classify` was set.
-    private(set) var hasOwnVerdicts = false
+    public var classify: @Sendable (PolicyOutcome) -> Verdict = { CircuitBreaker.defaultVerdict($0) }
     /// Tells other processes what this one has found, and this one what they have; `nil`, the default, for neither. Needs a ``name``.
     public var shared: (any SharedPolicyState)?
 
@@ -93,11 +89,8 @@ public struct CircuitBreaker: Sendable {
     public static func defaultVerdict(_ outcome: PolicyOutcome) -> Verdict {
         if let error = outcome.error { return outcome.isFailureOfHost ? .failure : error is CurlewError ? .ignored : .failure }
         guard let status = outcome.statusCode else { return .ignored }
-        return isSuccess(status) ? .success : .failure
+        return status < 500 || status == 501 ? .success : .failure
     }
-
-    /// Whether the default classification takes a status for a success.
-    static func isSuccess(_ status: Int) -> Bool { status < 500 || status == 501 }
 }
 
 /// The state of a ``CircuitBreaker`` for one group: a pure value, whose time is that since an arbitrary start.
@@ -137,7 +130,6 @@ public struct CircuitBreakerState: Sendable {
     private struct Settings: Sendable {
         let failureRate, slowCallRate, jitter: Double
         let slowCallDuration, openDuration: Duration
-        let slowCallNanoseconds: Int64
         let minimumCalls: UInt32
         let trialCalls: Int
     }
@@ -149,13 +141,9 @@ public struct CircuitBreakerState: Sendable {
             failureRate: min(max(breaker.failureRate, 0.000_001), 1), slowCallRate: min(max(breaker.slowCallRate, 0.000_001), 1),
             jitter: min(max(breaker.jitter, 0), 1), slowCallDuration: breaker.slowCallDuration,
             openDuration: max(breaker.openDuration, .zero),
-            slowCallNanoseconds: Int64(clamping: breaker.slowCallDuration.nanoseconds),
             minimumCalls: UInt32(clamping: max(min(breaker.minimumCalls, window.capacity ?? .max), 1)),
             trialCalls: max(breaker.trialCalls, 1))
     }
-
-    /// The ticket of a call that may be made because the breaker is closed; `nil` if it is not.
-    var closedTicket: Ticket? { phase == .closed ? Ticket(generation: generation, isTrial: false) : nil }
 
     /// Asks whether a call may be made. An open breaker whose time has passed becomes half-open.
     public mutating func admit(at now: Duration) -> (admission: Admission, change: Change?) {
@@ -204,12 +192,6 @@ public struct CircuitBreakerState: Sendable {
         window.add(call, at: now)
         guard window.counts.total >= settings.minimumCalls, call.isFailure || call.isSlow, exceeds(window.counts) else { return nil }
         return open(at: now, random: random)
-    }
-
-    /// Counts a call that succeeded, as `record` does, if that changes nothing else; returns whether it has.
-    mutating func countSuccess(_ ticket: Ticket, took nanoseconds: Int64) -> Bool {
-        guard phase == .closed, ticket.generation == generation, nanoseconds < settings.slowCallNanoseconds else { return false }
-        return window.addSuccess()
     }
 
     /// Opens for a duration, because another process has found the group to fail; an open breaker stays as it is.

@@ -170,13 +170,6 @@ public struct ConcurrencyLimiterState: Sendable {
         return admitted
     }
 
-    /// A request has ended, if none waits and the limit is fixed, for which it does not matter how; returns whether it has.
-    mutating func leaveNow() -> Bool {
-        guard queued == 0, adaptive.isFixed else { return false }
-        inFlight -= 1
-        return true
-    }
-
     /// A request no longer waits; returns whether it did.
     public mutating func withdraw(_ id: UInt64) -> Bool {
         for line in lines.indices {

@@ -60,23 +60,9 @@ public struct HedgingState: Sendable {
     /// A request is sent; returns the delay of its second attempt, `nil` if too few responses are known.
     public mutating func requestBegins(at now: Duration) -> Duration? {
         budget.noteRequest(at: now)
-        return delayOfSecond
-    }
-
-    /// The same, with a time in nanoseconds.
-    @inline(__always)
-    mutating func requestBegins(atNanoseconds now: Int64) -> Duration? {
-        budget.noteRequest(atNanoseconds: now)
-        if case .fixed(let delay) = policy { return delay }
-        return delayOfSecond
-    }
-
-    private var delayOfSecond: Duration? {
-        mutating get {
-            switch policy {
-            case .fixed(let delay): delay
-            case .percentile(let part): latencies.total < Self.fewest ? nil : latencies.percentile(part)
-            }
+        switch policy {
+        case .fixed(let delay): return delay
+        case .percentile(let part): return latencies.total < Self.fewest ? nil : latencies.percentile(part)
         }
     }
 

@@ -7,9 +7,12 @@ import CurlewTransport
 /// configuration.use(Resilience(coalescing: Coalescing()))
 /// ```
 ///
-/// Requests are equal if method, URL, all header fields, credentials and cookies included, and cache policy are, and if they have no body.
-/// Only `GET` and `HEAD` requests whose body is received whole count. A request joins until the response's head was received. Each has its
-/// own cancellation, suspension and deadline: the transfer is cancelled with the last of them. Timeouts are those of the first.
+/// Requests are equal if method, URL, all header fields, credentials and cookies included, cache policy and timeouts are, and if they have no
+/// body. Only `GET` and `HEAD` requests whose body is received whole count. A request joins until the response's head was received. Each has
+/// its own cancellation, suspension and deadline: the transfer is cancelled with the last of them.
+///
+/// Each request gets the whole response, `Set-Cookie` included. A program that sends requests of several users without credentials, and hands
+/// the cookies of their responses on, has to leave those requests out.
 public struct Coalescing: Sendable {
     /// The policy's name, which events have; empty by default.
     public var name = ""

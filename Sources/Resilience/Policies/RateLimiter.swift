@@ -109,13 +109,6 @@ public struct RateLimiterState: Sendable {
         return .wait(turn - now)
     }
 
-    /// Takes a permit if there is one now; otherwise nothing changes.
-    mutating func takeNow(at now: Duration) -> Bool {
-        guard heldUntil <= now, theoreticalArrival - tolerance <= now else { return false }
-        theoreticalArrival = max(theoreticalArrival, now) + spacing
-        return true
-    }
-
     /// Gives back a permit that was granted or reserved, and not used.
     public mutating func giveBack() {
         theoreticalArrival -= spacing

@@ -56,10 +56,7 @@ public struct RetryBudgetState: Sendable {
     private var retryCount = 0
     private var lastStep = 0
     /// When the last step ends: comparing is cheaper than dividing.
-    private var stepEnd: Duration {
-        didSet { stepEndNanoseconds = Int64(clamping: stepEnd.nanoseconds) }
-    }
-    private var stepEndNanoseconds: Int64 = 0
+    private var stepEnd: Duration
     private var tokens: Double
     private var leanUntil = Duration.zero
     /// The retries that were refused.
@@ -88,13 +85,6 @@ public struct RetryBudgetState: Sendable {
     public mutating func noteRequest(at now: Duration) {
         guard case .share = rule else { return }
         advance(to: now)
-        requests[lastStep % Self.steps] += 1
-        requestCount += 1
-    }
-
-    /// The same, with a time in nanoseconds: within a step nearly as cheap as the count.
-    mutating func noteRequest(atNanoseconds now: Int64) {
-        guard now < stepEndNanoseconds else { return noteRequest(at: .nanoseconds(now)) }
         requests[lastStep % Self.steps] += 1
         requestCount += 1
     }

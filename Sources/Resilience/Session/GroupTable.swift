@@ -19,10 +19,6 @@ final class GroupSlot<State: Sendable>: @unchecked Sendable {  // the state is u
     func withLock<R>(_ body: (inout State) -> R) -> R {
         mutex.withLock { _ in body(&state) }
     }
-
-    /// The same, with the mutex of the table held already.
-    @inline(__always)
-    func inLock<R>(_ body: (inout State) -> R) -> R { body(&state) }
 }
 
 /// The groups of a policy. Bounded: the half that was not used for longest is forgotten when there are too many. Thread-safe.
@@ -39,45 +35,24 @@ final class GroupTable<State: Sendable>: @unchecked Sendable {  // what changes 
     }
 
     private let group: PolicyGroup
-    /// What can be found without a closure of the user's.
-    private let isOfOrigins: Bool
     private let make: @Sendable () -> State
     private let whole: GroupSlot<State>
     /// Of the groups, and of what is counted.
-    let mutex = Lock(())
+    private let mutex = Lock(())
     @exclusivity(unchecked) private var entries: [String: Entry] = [:]
     @exclusivity(unchecked) private var uses: UInt64 = 0
     /// The last URL's scheme and authority with the slash after them, and its slot: reading an origin costs more than comparing.
     @exclusivity(unchecked) private var lastPrefix = UnsafeRawBufferPointer(start: nil, count: 0)
     @exclusivity(unchecked) private var lastSlot: GroupSlot<State>?
-    /// `whole` or `lastSlot`: what most requests want, at no cost of references.
-    @exclusivity(unchecked) private var likely: Unmanaged<GroupSlot<State>>?
 
     init(_ group: PolicyGroup, _ make: @escaping @Sendable () -> State) {
         self.group = group
         self.make = make
         whole = GroupSlot("", make(), mutex)
-        switch group {
-        case .session, .named: isOfOrigins = false
-        case .origin: isOfOrigins = true
-        }
-        if case .session = group { likely = Unmanaged.passUnretained(whole) }
     }
 
     deinit {
         lastPrefix.deallocate()
-    }
-
-    /// Runs `body` with the slot of a request's group and exclusive access to its state, under the rules of `Lock`; `nil` if the request has
-    /// no group.
-    @inline(__always) @discardableResult
-    func withSlot<R>(for request: TransferRequest, _ body: (GroupSlot<State>, inout State) -> R) -> R? {
-        let known = mutex.withLock { _ -> R? in
-            guard let likely, !isOfOrigins || request.urlBegins(with: lastPrefix) else { return nil }
-            return likely._withUnsafeGuaranteedRef { body($0, &$0.state) }
-        }
-        if let known { return known }
-        return slot(for: request).map { slot in slot.withLock { body(slot, &$0) } }
     }
 
     /// The slot of a request's group; `nil` if it has none.
@@ -103,7 +78,6 @@ final class GroupTable<State: Sendable>: @unchecked Sendable {  // what changes 
                     lastPrefix.deallocate()
                     lastPrefix = UnsafeRawBufferPointer(prefix)
                     lastSlot = found
-                    likely = Unmanaged.passUnretained(found)
                 }
             }
         }

@@ -15,27 +15,16 @@ final class PolicyRuntime: Sendable {
     let places: GroupTable<PlaceState>?
     let hedges: GroupTable<HedgingState>?
     let budget: BudgetRuntime?
-    // Two of them for each exchange, at no cost of references: this retains them.
-    let breakerTable: Unmanaged<GroupTable<CircuitBreakerState>>?
-    let hedgeTable: Unmanaged<GroupTable<HedgingState>>?
     // What each exchange needs of the policies, which are large to copy.
     let classify: (@Sendable (PolicyOutcome) -> CircuitBreaker.Verdict)?
-    let hasOwnVerdicts: Bool
-    let leasesPermits: Bool
     let heedsServers: Bool
     let addsKeys: Bool
-    /// Whether exchanges take something that has to be free: a permit, a place, a breaker that is closed.
-    let hasSteps: Bool
-    /// Whether they do, or their ends count.
-    let hasEnds: Bool
     /// Whether the end of each exchange counts for the budget.
     let countsResults: Bool
+    /// Whether it counts for any policy.
+    let countsEnds: Bool
     /// Whether the latency determines when a second attempt is due.
     let measuresHedges: Bool
-    /// Whether a policy has to know the time of an exchange that it lets pass at once.
-    let needsTime: Bool
-    /// Whether a policy has to know how long an exchange has taken that it has let pass at once.
-    let timesEnds: Bool
     private let subscriptions = Lock(Subscriptions())
 
     init(_ policies: Resilience) {
@@ -46,27 +35,17 @@ final class PolicyRuntime: Sendable {
         places = policies.concurrency.map { limiter in GroupTable(limiter.group) { PlaceState(limiter) } }
         hedges = policies.hedging.map { hedging in GroupTable(hedging.group) { HedgingState(hedging) } }
         budget = policies.retryBudget.map { BudgetRuntime($0) }
-        breakerTable = breakers.map { Unmanaged.passUnretained($0) }
-        hedgeTable = hedges.map { Unmanaged.passUnretained($0) }
         classify = policies.breaker?.classify
-        hasOwnVerdicts = policies.breaker?.hasOwnVerdicts == true
-        leasesPermits = policies.rateLimiter?.store != nil
         heedsServers = policies.rateLimiter?.heedsServers == true
         addsKeys = policies.idempotencyKeys != nil
         countsResults = budget?.countsResults == true
+        countsEnds = countsResults || breakers != nil || compartments != nil || places != nil
         if case .percentile? = policies.hedging?.delay { measuresHedges = true } else { measuresHedges = false }
-        let adapts = [policies.bulkhead?.limiter.limit, policies.concurrency?.limit].contains { limit in
-            if case .fixed? = limit { false } else { limit != nil }
-        }
-        timesEnds = adapts || breakers != nil
-        needsTime = timesEnds || rates != nil || hedges != nil || budget != nil
-        hasSteps = breakers != nil || rates != nil || compartments != nil || places != nil
-        hasEnds = hasSteps || countsResults
     }
 
     /// Whether an exchange has to pass a policy.
     var hasExchangePolicies: Bool {
-        hasEnds || hedges != nil || budget != nil || policies.idempotencyKeys != nil
+        breakers != nil || rates != nil || compartments != nil || places != nil || hedges != nil || budget != nil || addsKeys
     }
 
     /// A session is created: from the first one's on there is a clock, so that changes of other processes can be followed.
@@ -110,9 +89,7 @@ final class PolicyRuntime: Sendable {
 
 extension LayerContext {
     /// The time as policies have it.
-    var time: Duration { .nanoseconds(nanoseconds) }
-    /// The same, cheaper to compute with.
-    var nanoseconds: Int64 { Int64(truncatingIfNeeded: now) }
+    var time: Duration { .nanoseconds(Int64(truncatingIfNeeded: now)) }
 }
 
 /// The retry budget of a configuration's sessions.
@@ -132,15 +109,15 @@ final class BudgetRuntime: RetryGate {
 
     func start(_ teller: PolicyTeller) { self.teller.withLock { $0 = teller } }
 
-    func noteRequest(_ request: TransferRequest, at now: Int64) {
+    func noteRequest(_ request: TransferRequest, at now: Duration) {
         // Retries are counted when they are permitted, and tokens are no count of requests.
         guard !countsResults, !request.isExchangeOfRetry else { return }
-        groups.withSlot(for: request) { _, state in state.noteRequest(atNanoseconds: now) }
+        groups.slot(for: request)?.withLock { $0.noteRequest(at: now) }
     }
 
     func noteResult(_ request: TransferRequest, isFailure: Bool) {
         guard countsResults else { return }
-        groups.withSlot(for: request) { _, state in state.noteResult(isFailure: isFailure) }
+        groups.slot(for: request)?.withLock { $0.noteResult(isFailure: isFailure) }
     }
 
     func permitsRetry(of request: Request) -> Bool {

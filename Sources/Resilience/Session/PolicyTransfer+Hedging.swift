@@ -2,7 +2,6 @@
 import CurlewTransport
 
 // The second attempt of a transfer. The attempt whose head is received first is the one that the observer hears; the other is cancelled.
-// The transfer completes when both have ended, since a follow-up has the number of the first at the base transport.
 
 extension PolicyTransfer {
     enum Attempt {
@@ -10,37 +9,29 @@ extension PolicyTransfer {
         case hedge
     }
 
-    /// What is known of the two attempts. An object, as it is large, and few transfers have one.
+    /// What is known of the two attempts. An object, as it is large, and seldom written to.
     final class Hedge: @unchecked Sendable {  // changed with the transfer's state locked
         let slot: GroupSlot<HedgingState>
-        var timer: LayerTimer?
-        /// The number of the second attempt; `nil` before it is sent.
-        var id: Int?
-        var winner: Attempt?
-        var firstEnded: TransferCompletion?
-        var hedgeEnded: TransferCompletion?
+        @exclusivity(unchecked) var timer: LayerTimer?
+        /// The second attempt; `nil` before it is sent.
+        @exclusivity(unchecked) var handle: (any TransferHandle)?
+        @exclusivity(unchecked) var winner: Attempt?
+        /// The interim responses of both attempts while it is open which of them responds.
+        @exclusivity(unchecked) var firstInterim: [ResponseHead] = []
+        @exclusivity(unchecked) var hedgeInterim: [ResponseHead] = []
+        @exclusivity(unchecked) var firstEnded: TransferCompletion?
+        @exclusivity(unchecked) var hedgeEnded: TransferCompletion?
 
         init(_ slot: GroupSlot<HedgingState>) { self.slot = slot }
     }
 
-    /// The first attempt was sent at that time, and the second one is due.
-    func becomeSent(_ sent: Duration, _ slot: GroupSlot<HedgingState>) {
-        state.withLock { state in
-            state.isKnown = true
-            state.isSent = true
-            state.sent = sent
-            state.hedge = Hedge(slot)
-        }
-    }
-
-    /// Returns the delay of the second attempt; `nil` if there is none.
-    func prepareHedge(at now: Duration) -> Duration? {
+    /// A request is about to be sent: returns its group, and when a second attempt is due; `nil` if there is to be none.
+    func countForHedging(at now: Duration) -> (slot: GroupSlot<HedgingState>, delay: Duration?)? {
         guard let slot = runtime.hedges?.slot(for: request), request.mayBeHedged else { return nil }
-        let delay = slot.withLock { $0.requestBegins(at: now) }
-        state.withLock { $0.hedge = Hedge(slot) }
-        return delay
+        return (slot, slot.withLock { $0.requestBegins(at: now) })
     }
 
+    /// Before the first attempt is started, whose events end the timer.
     func startHedgeTimer(after delay: Duration) {
         // Retains the transfer until its end, which cancels the timer: a weak reference costs more than the rest.
         let timer = transport.context.after(delay.nanoseconds) { self.sendHedge(after: delay) }
@@ -48,62 +39,37 @@ extension PolicyTransfer {
     }
 
     /// The second attempt is due.
-    func sendHedge(after delay: Duration) {
+    private func sendHedge(after delay: Duration) {
         let now = now
-        let slot = state.withLock { state -> GroupSlot<HedgingState>? in
-            guard state.isSent, !state.isComplete, state.failure == nil, !state.isSuspended, let hedge = state.hedge, hedge.winner == nil,
-                hedge.firstEnded == nil
-            else { return nil }
-            return hedge.slot
-        }
-        guard let slot, let policy = runtime.policies.hedging else { return }
+        guard let slot = state.withLock({ $0.isHedgeWanted ? $0.hedge?.slot : nil }), let policy = runtime.policies.hedging else { return }
         let (hasRoom, place) = takeRoom(at: now)
         guard hasRoom, slot.withLock({ $0.hedge(at: now) }) else {
-            if let place { leave(place, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false) }
+            leaveUnused(place)
             return transport.teller.tell(.hedging, policy.name, slot.name, .refused(retryAfter: nil))
         }
-        let number = transport.makeNumber()
-        let isWanted = state.withLock { state -> Bool in
-            guard !state.isComplete, state.failure == nil, state.hedge?.winner == nil, state.hedge?.firstEnded == nil else { return false }
-            state.hedge?.id = number
-            return true
-        }
-        guard isWanted else {
-            if let place { leave(place, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false) }
-            return
-        }
-        transport.teller.tell(.hedging, policy.name, slot.name, .hedged(after: delay))
-        startHedge(number, place)
-    }
-
-    private func startHedge(_ number: Int, _ place: GroupSlot<PlaceState>?) {
         var second = request
         second.body = (request.body as? DataBody).map { DataBody($0.data) }
         second.becomeHedge()
-        transport.base.start(second, id: number, observer: HedgeObserver(self, place))
-        // What happened before the base transport knew the second attempt is repeated.
-        let (isUnwanted, isSuspended) = state.withLock {
-            ($0.failure != nil || $0.hedge?.winner == .first || $0.isComplete, $0.isSuspended)
+        let handle = transport.base.makeTransfer(second, id: id, observer: HedgeObserver(self, place))
+        let isWanted = state.withLock { state in
+            guard state.isHedgeWanted else { return false }
+            state.hedge?.handle = handle
+            return true
         }
-        if isUnwanted { transport.base.cancel(number) }
-        if isSuspended { repeatSuspension(of: number) }
+        guard isWanted else { return leaveUnused(place) }
+        transport.teller.tell(.hedging, policy.name, slot.name, .hedged(after: delay))
+        handle.start()
+    }
+
+    private func leaveUnused(_ place: GroupSlot<PlaceState>?) {
+        if let place { transport.leave(place, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false) }
     }
 
     /// Takes a permit and a place for the second attempt, if there is one at once.
     private func takeRoom(at now: Duration) -> (hasRoom: Bool, place: GroupSlot<PlaceState>?) {
         var place: GroupSlot<PlaceState>?
         if let slot = runtime.places?.slot(for: request) {
-            let isFree = slot.withLock { places in
-                let number = places.makeNumber()
-                switch places.limiter.arrive(number) {
-                case .admitted: return true
-                case .queued:
-                    _ = places.limiter.withdraw(number)
-                    return false
-                case .refused: return false
-                }
-            }
-            guard isFree else { return (false, nil) }
+            guard slot.withLock({ $0.limiter.enterNow() }) else { return (false, nil) }
             place = slot
         }
         guard let slot = runtime.rates?.slot(for: request) else { return (true, place) }
@@ -116,9 +82,24 @@ extension PolicyTransfer {
 
     // MARK: - Events of both attempts
 
-    /// Returns whether the observer hears of the head.
+    /// Returns whether the observer hears of an interim response now. While it is open which of two attempts responds, those of both are kept
+    /// for that.
+    func hearsInterim(_ head: ResponseHead, isHedge: Bool) -> Bool {
+        state.withLock { state in
+            guard state.stage == .sent else { return false }
+            guard let hedge = state.hedge, hedge.handle != nil else { return true }
+            if hedge.winner == nil {
+                if isHedge { hedge.hedgeInterim.append(head) } else { hedge.firstInterim.append(head) }
+            }
+            return false
+        }
+    }
+
+    /// Returns whether the observer hears of the head, and delivers the interim responses that were kept.
     func headReceived(_ head: ResponseHead, isHedge: Bool) -> Bool {
         let heard = state.withLock { state -> HeardHead in
+            // The attempt that was cancelled may still respond after the end.
+            guard state.stage != .complete else { return HeardHead(isHeard: false) }
             guard let hedge = state.hedge else {
                 state.status = head.statusCode
                 return HeardHead(isHeard: true)
@@ -126,15 +107,18 @@ extension PolicyTransfer {
             guard hedge.winner == nil else { return HeardHead(isHeard: hedge.winner == (isHedge ? .hedge : .first)) }
             hedge.winner = isHedge ? .hedge : .first
             state.status = head.statusCode
-            let loser = isHedge ? (hedge.firstEnded == nil ? id : nil) : hedge.id
-            return HeardHead(isHeard: true, loser: loser, first: hedge.slot, timer: hedge.timer, sent: state.sent)
+            (isHedge ? state.first : hedge.handle)?.cancel()
+            return HeardHead(
+                isHeard: true, first: hedge.slot, timer: hedge.timer.take(), sent: state.sent, interim: hedge.takeInterim(isHedge: isHedge))
         }
-        noteLimits(head)
+        for head in heard.interim { observer.transfer(id, didReceiveInterim: head) }
+        if runtime.heedsServers { noteLimits(head) }
         guard let slot = heard.first else { return heard.isHeard }
         heard.timer?.cancel()
-        let latency = now - heard.sent
-        slot.withLock { $0.responded(after: latency) }
-        if let loser = heard.loser { transport.base.cancel(loser) }
+        if runtime.measuresHedges {
+            let latency = now - heard.sent
+            slot.withLock { $0.responded(after: latency) }
+        }
         if isHedge { transport.teller.tell(.hedging, runtime.policies.hedging?.name ?? "", slot.name, .hedgeWon) }
         return heard.isHeard
     }
@@ -142,38 +126,61 @@ extension PolicyTransfer {
     /// What follows from a head.
     private struct HeardHead {
         let isHeard: Bool
-        /// The attempt to cancel.
-        var loser: Int?
-        /// Where the latency counts, of the first head of hedged transfers.
+        /// Where the latency counts, of the first head of a transfer that may have two attempts.
         var first: GroupSlot<HedgingState>?
         var timer: LayerTimer?
         var sent = Duration.zero
+        var interim: [ResponseHead] = []
     }
 
     func attemptEnded(_ completion: TransferCompletion, isHedge: Bool) {
-        let result = state.withLock { state -> TransferCompletion? in
-            guard state.hedge != nil else { return completion }
-            if isHedge { state.hedge?.hedgeEnded = completion } else { state.hedge?.firstEnded = completion }
-            return state.hedge?.result
+        let end = state.withLock { state -> (own: End, result: TransferCompletion?, interim: [ResponseHead])? in
+            guard let hedge = state.hedge, hedge.handle != nil else { return state.end().map { ($0, nil, []) } }
+            if isHedge { hedge.hedgeEnded = completion } else { hedge.firstEnded = completion }
+            guard let result = hedge.result else { return nil }
+            // Without a head, the result is that of the first attempt.
+            let interim = hedge.takeInterim(isHedge: false)
+            return state.end().map { ($0, result, interim) }
         }
-        if let result { complete(result) }
+        guard let end else { return }
+        for head in end.interim { observer.transfer(id, didReceiveInterim: head) }
+        complete(end.result ?? completion, end.own)
     }
 
-    func hedgeSent(_ count: Int64) {
+    fileprivate func hedgeSent(_ count: Int64) {
         if state.withLock({ $0.hedge?.winner == .hedge }) { observer.transfer(id, didSend: count) }
     }
 }
 
+extension PolicyTransfer.State {
+    /// Whether a second attempt may be sent.
+    fileprivate var isHedgeWanted: Bool {
+        guard stage == .sent, failure == nil, !isSuspended, let hedge else { return false }
+        return hedge.winner == nil && hedge.firstEnded == nil
+    }
+}
+
 extension PolicyTransfer.Hedge {
+    /// The kept interim responses of the attempt that the observer hears; none once they were taken.
+    fileprivate func takeInterim(isHedge: Bool) -> [ResponseHead] {
+        guard !firstInterim.isEmpty || !hedgeInterim.isEmpty else { return [] }
+        defer {
+            firstInterim = []
+            hedgeInterim = []
+        }
+        return isHedge ? hedgeInterim : firstInterim
+    }
+
     /// The completion to deliver; `nil` while an attempt is in flight whose end has to be waited for.
     fileprivate var result: TransferCompletion? {
         switch winner {
         case .first: return firstEnded
+        // Until then the first one has the place that the transfer holds.
         case .hedge: return firstEnded == nil ? nil : hedgeEnded
         case nil:
             guard let firstEnded else { return nil }
             // The other attempt may still respond. If both fail, the first one's error is told.
-            return id == nil || hedgeEnded != nil || firstEnded.error == nil ? firstEnded : nil
+            return handle == nil || hedgeEnded != nil || firstEnded.error == nil ? firstEnded : nil
         }
     }
 }
@@ -189,18 +196,25 @@ private final class HedgeObserver: TransferObserver {
         self.place = place
     }
 
+    func transfer(_ id: Int, didReceiveInterim head: ResponseHead) { _ = owner.hearsInterim(head, isHedge: true) }
+
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
-        owner.headReceived(head, isHedge: true) ? owner.observer.transfer(owner.id, didReceive: head) : .cancel
+        owner.headReceived(head, isHedge: true) ? owner.observer.transfer(id, didReceive: head) : .cancel
     }
 
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
-        owner.observer.transfer(owner.id, didReceive: bytes)
+        owner.observer.transfer(id, didReceive: bytes)
     }
 
     func transfer(_ id: Int, didSend count: Int64) { owner.hedgeSent(count) }
 
     func transfer(_ id: Int, didComplete completion: TransferCompletion) {
-        if let place { owner.leave(place, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false) }
+        if let place { owner.transport.leave(place, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false) }
         owner.attemptEnded(completion, isHedge: true)
     }
+}
+
+extension TransferRequest {
+    /// Whether the request may be sent twice at the same time (RFC 9110, section 9.2.2).
+    var mayBeHedged: Bool { (isWithoutBody || body is DataBody) && isIdempotent }
 }

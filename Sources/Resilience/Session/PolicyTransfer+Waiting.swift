@@ -29,15 +29,14 @@ extension PolicyTransfer {
         }
     }
 
-    /// Makes the waiting transfer known, so that it can be cancelled.
+    /// The transfer hears of the session's end while it waits, and until its own.
     private func enterWait() {
-        let (isFirst, failure) = state.withLock { state in
-            defer { state.isKnown = true }
-            return (!state.isKnown, state.failure)
-        }
-        if isFirst, !transport.enter(self) { return fail(with: CurlewError.sessionInvalidated) }
-        // It was cancelled between two waits.
-        if let failure { fail(with: failure) }
+        let isOpen = transport.enter(self)
+        let (isComplete, failure) = state.withLock { ($0.stage == .complete, $0.failure) }
+        // The wait, and the transfer, may have ended on another thread before the transport knew it.
+        if isComplete { return transport.leave(self) }
+        // It may have been cancelled between two waits.
+        if let failure = isOpen ? failure : failure ?? CurlewError.sessionInvalidated { fail(with: failure) }
     }
 
     private func setTimer(_ number: Int, _ delay: Duration, _ body: @escaping @Sendable () -> Void) {
@@ -161,7 +160,7 @@ extension PolicyTransfer {
     func placeBecameFree(_ number: Int, _ slot: GroupSlot<PlaceState>) {
         guard case .place(_, _, let step)? = endWait(number)?.kind else {
             // It has ended in the meantime.
-            return leave(slot, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false)
+            return transport.leave(slot, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false)
         }
         hold(slot, step)
         let now = now
@@ -178,54 +177,13 @@ extension PolicyTransfer {
         }
     }
 
-    // MARK: - Calls of the user
-
-    func fail(with error: any Error) {
-        let (isSent, hedge, wait) = state.withLock { state -> (Bool, Int?, Wait?) in
-            if state.failure == nil { state.failure = error }
-            defer { state.wait = nil }
-            return (state.isSent, state.hedge?.id, state.wait)
+    /// The transfer ends while it waits: gives back what is reserved for it.
+    func abandon(_ wait: Wait) {
+        wait.timer?.cancel()
+        switch wait.kind {
+        case .turn(let slot): slot.withLock { $0.local.giveBack() }
+        case .place(let slot, let place, _): giveUp(place, in: slot)
+        case .permit: break
         }
-        wait?.timer?.cancel()
-        switch wait?.kind {
-        case .turn(let slot)?: slot.withLock { $0.local.giveBack() }
-        case .place(let slot, let place, _)?: giveUp(place, in: slot)
-        case .permit?, nil: break
-        }
-        if isSent {
-            transport.base.cancel(id)
-            if let hedge { transport.base.cancel(hedge) }
-        } else if wait != nil {
-            // Not in the call: its caller may hold a lock.
-            transport.context.queue.async { self.completeIfFailed() }
-        }
-    }
-
-    func completeIfFailed() {
-        guard let failure = state.withLock({ $0.isSent ? nil : $0.failure }) else { return }
-        complete(Self.failed(failure))
-    }
-
-    func setSuspended(_ suspended: Bool) {
-        let (isSent, hedge) = state.withLock { state in
-            state.isSuspended = suspended
-            return (state.isSent, state.hedge?.id)
-        }
-        guard isSent else { return }
-        transport.base.setSuspended(suspended, of: id)
-        if let hedge { transport.base.setSuspended(suspended, of: hedge) }
-    }
-
-    /// Tells the base transport of an attempt that it did not know before whether the transfer is suspended, again if that was changed
-    /// concurrently.
-    func repeatSuspension(of number: Int) {
-        let told = state.withLock { $0.isSuspended }
-        transport.base.setSuspended(told, of: number)
-        if state.withLock({ $0.isSuspended != told }) { repeatSuspension(of: number) }
-    }
-
-    func resumeReceiving() {
-        let winner = state.withLock { state in state.hedge?.winner == .hedge ? state.hedge?.id : nil }
-        transport.base.resumeReceiving(winner ?? id)
     }
 }

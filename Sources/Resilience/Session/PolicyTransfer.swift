@@ -5,8 +5,8 @@ import CurlewTransport
 /// twice.
 ///
 /// The steps are performed one after the other until one has to wait; `PolicyTransfer+Waiting` has the waits, `PolicyTransfer+Hedging` the
-/// second attempt.
-final class PolicyTransfer: TransferObserver {
+/// second attempt. The transfer of the base transport is made when all steps are done.
+final class PolicyTransfer: TransferHandle, TransferObserver {
     enum Step: Int {
         case breaker
         case rate
@@ -15,17 +15,27 @@ final class PolicyTransfer: TransferObserver {
         case send
     }
 
+    enum Stage {
+        case made
+        /// The steps are performed, or one of them waits.
+        case passing
+        /// The base transport has the transfer.
+        case sent
+        case complete
+    }
+
     struct State {
-        var held: HeldPlaces
+        var stage = Stage.made
+        var isSuspended = false
+        /// Why the transfer is to end, from a call before it was sent; the first one counts.
+        var failure: (any Error)?
+        var held = HeldPlaces()
         /// What the transfer waits for; `nil` while it does not.
         var wait: Wait?
         var lastWait = 0
         var waitBegan = Duration.zero
-        var isKnown = false
-        var isSent = false
-        var isComplete = false
-        var isSuspended = false
-        var failure: (any Error)?
+        /// The first attempt, while it is sent.
+        var first: (any TransferHandle)?
         var sent = Duration.zero
         var status: Int?
         var hedge: Hedge?
@@ -35,12 +45,9 @@ final class PolicyTransfer: TransferObserver {
     let request: TransferRequest
     let id: Int
     let observer: any TransferObserver
-    let state: Lock<State>
+    let state = Lock(State())
 
-    init(
-        _ transport: PolicyTransport, _ request: TransferRequest, id: Int, _ observer: any TransferObserver, _ held: HeldPlaces
-    ) {
-        state = Lock(State(held: held))
+    init(_ transport: PolicyTransport, _ request: TransferRequest, id: Int, _ observer: any TransferObserver) {
         self.transport = transport
         self.request = request
         self.id = id
@@ -48,16 +55,31 @@ final class PolicyTransfer: TransferObserver {
     }
 
     var runtime: PolicyRuntime { transport.runtime }
-    var now: Duration { transport.context.time }
+    var now: Duration { transport.time }
 
     // MARK: - The steps
 
+    func start() {
+        let isFirst = state.withLock { state in
+            guard state.stage == .made else { return false }
+            state.stage = .passing
+            return true
+        }
+        guard isFirst else { return }
+        let now = now
+        runtime.budget?.noteRequest(request, at: now)
+        perform(.breaker, at: now, hasWaited: false)
+    }
+
     /// Performs the steps from one on, until one waits or refuses.
-    func perform(_ first: Step, at now: Duration) {
+    func perform(_ first: Step, at now: Duration, hasWaited: Bool = true) {
         var step = first
         while step != .send {
             guard pass(step, at: now) else { return }
             step = Step(rawValue: step.rawValue + 1) ?? .send
+        }
+        if hasWaited, let refusal = staleAdmission(at: now) {
+            return refuse(.circuitBreaker, nil, refusal.group, retryAfter: refusal.time)
         }
         send(at: now)
     }
@@ -76,7 +98,7 @@ final class PolicyTransfer: TransferObserver {
     private func passBreaker(at now: Duration) -> Bool {
         guard let slot = runtime.breakers?.slot(for: request) else { return true }
         let (admission, change) = slot.withLock { $0.admit(at: now) }
-        if let change { report(change, of: slot) }
+        if let change { transport.report(change, of: slot) }
         switch admission {
         case .admitted(let ticket):
             state.withLock { state in
@@ -125,47 +147,99 @@ final class PolicyTransfer: TransferObserver {
     }
 
     private func send(at now: Duration) {
-        if let refusal = staleAdmission(at: now) { return refuse(.circuitBreaker, nil, refusal.group, retryAfter: refusal.time) }
-        let hedging = prepareHedge(at: now)
-        let isKnown = state.withLock { state in
-            state.sent = now
-            state.isKnown = state.isKnown || hedging != nil
-            state.isSent = !state.isKnown
-            return state.isKnown
-        }
-        guard isKnown else { return transport.base.start(request, id: id, observer: self) }
-        guard hedging == nil || transport.enter(self) else { return complete(Self.failed(CurlewError.sessionInvalidated)) }
-        if let hedging { startHedgeTimer(after: hedging) }
+        let hedging = countForHedging(at: now)
+        let handle = transport.base.makeTransfer(request, id: id, observer: self)
         let isWanted = state.withLock { state in
-            // From here on calls are forwarded to the base transport.
-            if state.failure == nil { state.isSent = true }
-            return state.failure == nil
+            guard state.failure == nil else { return false }
+            state.stage = .sent
+            state.sent = now
+            state.first = handle
+            if let hedging { state.hedge = Hedge(hedging.slot) }
+            if state.isSuspended { handle.setSuspended(true) }
+            return true
         }
         guard isWanted else { return completeIfFailed() }
-        transport.base.start(request, id: id, observer: self)
-        // Calls of other threads before `start` did not reach the base transport.
-        let (failure, isSuspended) = state.withLock { ($0.failure, $0.isSuspended) }
-        if failure != nil { transport.base.cancel(id) }
-        if isSuspended { repeatSuspension(of: id) }
+        if let delay = hedging?.delay { startHedgeTimer(after: delay) }
+        handle.start()
     }
 
     /// Why a transfer that has waited since the breaker admitted it is refused after all.
     private func staleAdmission(at now: Duration) -> (group: String, time: Duration)? {
-        let held = state.withLock { $0.lastWait > 0 ? $0.held : HeldPlaces() }
-        guard let slot = held.breaker, let ticket = held.ticket else { return nil }
+        let (breaker, ticket) = state.withLock { ($0.held.breaker, $0.held.ticket) }
+        guard let slot = breaker, let ticket else { return nil }
         return slot.withLock { $0.refuses(ticket, at: now) }.map { (slot.name, $0) }
+    }
+
+    // MARK: - Calls of the user
+
+    func cancel() {
+        let stage = state.withLock { state in
+            defer { if state.stage == .made { state.stage = .complete } }
+            // What was started ends with the session then, though its start may be on its way.
+            guard state.stage == .made || !transport.isShutDown else { return Stage.complete }
+            if state.stage == .sent {
+                state.failure = CurlewError.cancelled
+                state.first?.cancel()
+                state.hedge?.handle?.cancel()
+            }
+            return state.stage
+        }
+        switch stage {
+        case .made: observer.completeUnstarted(id)
+        case .passing: fail(with: CurlewError.cancelled)
+        case .sent, .complete: break
+        }
+    }
+
+    func setSuspended(_ suspended: Bool) {
+        state.withLock { state in
+            state.isSuspended = suspended
+            state.first?.setSuspended(suspended)
+            state.hedge?.handle?.setSuspended(suspended)
+        }
+    }
+
+    func resumeReceiving() {
+        state.withLock { state in (state.hedge?.winner == .hedge ? state.hedge?.handle : state.first)?.resumeReceiving() }
+    }
+
+    /// Ends the transfer, unless the base transport has it.
+    func fail(with error: any Error) {
+        let wait = state.withLock { state -> Wait? in
+            guard state.stage == .passing else { return nil }
+            if state.failure == nil { state.failure = error }
+            return state.wait.take()
+        }
+        // The thread that performs the steps finds the reason.
+        guard let wait else { return }
+        abandon(wait)
+        // Not in the call: its caller may hold a lock.
+        transport.context.queue.async { self.completeIfFailed() }
+    }
+
+    func completeIfFailed() {
+        guard let failure = state.withLock({ $0.stage == .passing ? $0.failure : nil }) else { return }
+        complete(Self.failed(failure))
     }
 
     // MARK: - Events of the base transport
 
-    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
-        guard headReceived(head, isHedge: false) else { return .cancel }
-        return observer.transfer(self.id, didReceive: head)
+    func transfer(_ id: Int, didReceiveInterim head: ResponseHead) {
+        if hearsInterim(head, isHedge: false) { observer.transfer(id, didReceiveInterim: head) }
     }
 
-    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { observer.transfer(self.id, didReceive: bytes) }
+    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
+        guard headReceived(head, isHedge: false) else { return .cancel }
+        return observer.transfer(id, didReceive: head)
+    }
 
-    func transfer(_ id: Int, didSend count: Int64) { observer.transfer(self.id, didSend: count) }
+    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { observer.transfer(id, didReceive: bytes) }
+
+    // The events of a second attempt come on another thread: while it is open which of the two responds, neither tells what it has sent.
+    func transfer(_ id: Int, didSend count: Int64) {
+        let isHeard = state.withLock { $0.stage == .sent && ($0.hedge?.handle == nil || $0.hedge?.winner == .first) }
+        if isHeard { observer.transfer(id, didSend: count) }
+    }
 
     func transfer(_ id: Int, didComplete completion: TransferCompletion) { attemptEnded(completion, isHedge: false) }
 
@@ -180,35 +254,39 @@ final class PolicyTransfer: TransferObserver {
 
     /// Gives everything back, and delivers the completion, once.
     func complete(_ completion: TransferCompletion) {
-        let ended = state.withLock { state -> State? in
-            guard !state.isComplete else { return nil }
-            state.isComplete = true
-            state.wait = nil
-            defer {
-                state.held = HeldPlaces()
-                state.hedge = nil
-            }
-            return state
-        }
-        guard let ended else { return }
-        // Only here from now on.
-        ended.hedge?.timer?.cancel()
-        settle(ended, completion)
-        if ended.isKnown { transport.remove(self) }
+        if let end = state.withLock({ $0.end() }) { complete(completion, end) }
+    }
+
+    func complete(_ completion: TransferCompletion, _ end: End) {
+        end.timer?.cancel()
+        if end.hasWaited { transport.leave(self) }
+        transport.settle(end, request, error: completion.error)
         observer.transfer(id, didComplete: completion)
     }
 
-    private func settle(_ ended: State, _ completion: TransferCompletion) {
-        transport.settle(
-            ended.held, request, isSent: ended.isSent, sent: ended.sent, status: ended.status, error: completion.error)
+    /// What a transfer has had until its end.
+    struct End {
+        var held = HeldPlaces()
+        let timer: LayerTimer?
+        let hasWaited: Bool
+        let isSent: Bool
+        let sent: Duration
+        let status: Int?
     }
+}
 
-    private func report(_ change: CircuitBreakerState.Change, of slot: GroupSlot<CircuitBreakerState>) {
-        transport.report(change, of: slot)
-    }
-
-    /// Leaves a place, and sends those that wait for one.
-    func leave(_ slot: GroupSlot<PlaceState>, _ policy: Policy, _ outcome: PolicyOutcome, isSent: Bool) {
-        transport.leave(slot, policy, outcome, isSent: isSent)
+extension PolicyTransfer.State {
+    /// Ends the transfer, once.
+    mutating func end() -> PolicyTransfer.End? {
+        guard stage != .complete else { return nil }
+        var end = PolicyTransfer.End(
+            timer: hedge?.timer, hasWaited: lastWait > 0, isSent: stage == .sent, sent: sent, status: status)
+        swap(&end.held, &held)
+        stage = .complete
+        wait = nil
+        // They retain the transfer.
+        first = nil
+        hedge = nil
+        return end
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewTransport
 
 /// The rate of a group: counted here, and what is leased from a store.
@@ -46,7 +47,7 @@ enum StoreAsker {
         }
         guard count > 0 else { return }
         guard hold == .zero else { return askLater(hold, policy, slot, transport) }
-        Task {
+        SharedWork.task {
             do {
                 let key = policy.name.isEmpty ? slot.name : "\(policy.name):\(slot.name)"
                 let wanted = min(max(count, policy.leaseSize), max(policy.limit.burst, 1))

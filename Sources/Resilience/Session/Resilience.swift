@@ -15,7 +15,7 @@ import CurlewTransport
 ///
 /// Every exchange of a request passes: redirects, authenticated repetitions and retries as well. Raw streams and WebSockets do not. A refusal
 /// is a ``CurlewError`` with one of the kinds ``TransferFailure/Kind/circuitOpen``, ``TransferFailure/Kind/rateLimited`` and
-/// ``TransferFailure/Kind/overloaded``, and its ``TransferFailure/retryAfter``; ``RetryPolicy`` does not retry them by default.
+/// ``TransferFailure/Kind/overloaded``, and its ``TransferFailure/retryAfter``, for which a ``RetryPolicy`` waits before a deadline.
 public struct Resilience: Sendable {
     /// Makes one transfer of equal requests; `nil`, the default, for none.
     public var coalescing: Coalescing?

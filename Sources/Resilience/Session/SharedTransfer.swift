@@ -1,268 +1,206 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewTransport
 
-/// What several requests of one transfer have in common. The transfer ends with the last of them; those that are slower than it have a
-/// buffer.
-final class SharedTransfer: Sendable {
+/// The transfer of a request, which equal ones may join until its head was received. It ends with the last of them; those that are slower
+/// than it have a buffer.
+///
+/// Most are joined by none: calls and events pass it as they come.
+final class SharedTransfer: TransferObserver, @unchecked Sendable {  // each variable says what guards it
+    fileprivate enum Requests {
+        case one(JoiningRequest)
+        case several([JoiningRequest])
+        /// All have ended.
+        case none
+    }
+
     fileprivate struct State {
-        var members: [SharedMember] = []
-        /// Whether the base transport has completed the transfer, or is to cancel it.
-        var hasEnded = false
-        /// Whether all requests have ended before the transfer.
-        var isUnwanted = false
+        var requests: Requests
+        /// That of the base transport, while it has the transfer.
+        var handle: (any TransferHandle)?
         var isSuspended = false
         var isPaused = false
+        /// The interim responses so far, for requests that join later.
+        var interim: [ResponseHead] = []
     }
 
-    let id: Int
+    let request: TransferRequest
     /// Where the transport has the transfer, while it may be joined.
     let place: Int
-    let transport: CoalescingTransport
+    /// The next one of the place. Inside of the transport's lock.
+    @exclusivity(unchecked) var next: SharedTransfer?
+    /// Whether it may be joined. Inside of the transport's lock.
+    @exclusivity(unchecked) var isOpen = true
+    private let transport: CoalescingTransport
+    private let id: Int
     private let state: Lock<State>
+    /// The request, from the head on if it is the only one. On the thread of the events.
+    @exclusivity(unchecked) private var sole: JoiningRequest?
 
-    /// With the transport's lock held.
-    init(_ transport: CoalescingTransport, _ sole: SoleTransfer, isSuspended: Bool) {
+    init(_ transport: CoalescingTransport, _ first: JoiningRequest, at place: Int) {
         self.transport = transport
-        id = sole.id
-        place = sole.place
-        state = Lock(State(isSuspended: isSuspended))
+        self.place = place
+        request = first.request
+        id = first.id
+        state = Lock(State(requests: .one(first)))
     }
 
-    func add(_ member: SharedMember) { state.withLock { $0.members.append(member) } }
-
-    /// With the transport's lock held.
-    func endIfEmpty() -> Bool {
+    /// A request joins the transfer, while it is open; returns whether it is the first to do so.
+    func add(_ request: JoiningRequest) -> Bool {
         state.withLock { state in
-            guard state.members.isEmpty, !state.hasEnded else { return false }
-            state.hasEnded = true
-            state.isUnwanted = true
+            request.begin(with: state.interim)
+            let all = state.all + [request]
+            state.requests = .several(all)
+            return all.count == 2
+        }
+    }
+
+    func begin() {
+        let handle = transport.base.makeTransfer(request, id: id, observer: self)
+        let isWanted = state.withLock { state in
+            if case .none = state.requests { return false }
+            state.handle = handle
+            state.updateSuspension()
             return true
         }
+        if isWanted { handle.start() }
     }
 
-    var isUnwanted: Bool { state.withLock { $0.isUnwanted } }
+    // MARK: Events of the base transport
 
-    // MARK: Events of the transfer
-
-    func receive(_ head: ResponseHead) -> ReceiveAction { deliver { $0.receive(head) } }
-
-    func receive(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction { deliver { $0.receive(bytes) } }
-
-    func complete(_ completion: TransferCompletion) {
-        let members = state.withLock { state in
-            state.hasEnded = true
-            return state.members
+    func transfer(_ id: Int, didReceiveInterim head: ResponseHead) {
+        let requests = state.withLock { state in
+            state.interim.append(head)
+            return state.requests
         }
-        for member in members { member.receive(completion) }
+        switch requests {
+        case .one(let request): request.receiveAlone(head)
+        case .several(let requests): for request in requests { request.receive(interim: head) }
+        case .none: break
+        }
     }
 
-    private func deliver(_ event: (SharedMember) -> Void) -> ReceiveAction {
-        let members = state.withLock { $0.members }
-        for member in members { event(member) }
-        let isFull = members.contains { $0.buffered > transport.policy.bufferSize }
-        guard isFull else { return .proceed }
+    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
+        sole = transport.withState { transport in
+            transport.close(self)
+            return state.withLock { state in if case .one(let request) = state.requests { request } else { nil } }
+        }
+        if let sole { return sole.observer.transfer(id, didReceive: head) }
+        return deliver { $0.receive(head) }
+    }
+
+    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
+        if let sole { return sole.observer.transfer(id, didReceive: bytes) }
+        return deliver { $0.receive(bytes) }
+    }
+
+    /// Never called, as the request has no body.
+    func transfer(_ id: Int, didSend count: Int64) {}
+
+    func transfer(_ id: Int, didComplete completion: TransferCompletion) {
+        sole = nil
+        let requests = transport.withState { transport in
+            transport.close(self)
+            return state.withLock { state in
+                // It retains this.
+                state.handle = nil
+                defer { if case .one = state.requests { state.requests = .none } }
+                return state.requests
+            }
+        }
+        switch requests {
+        case .one(let request): request.complete(completion)
+        case .several(let requests): for request in requests { request.receive(completion) }
+        case .none: break
+        }
+    }
+
+    private func deliver(_ event: (JoiningRequest) -> Void) -> ReceiveAction {
+        let requests = state.withLock { $0.all }
+        for request in requests { event(request) }
+        guard requests.contains(where: { $0.buffered > transport.policy.bufferSize }) else { return .proceed }
         state.withLock { $0.isPaused = true }
         // One may have been emptied in between.
         resumeIfEmptied()
         return .pause
     }
 
-    // MARK: What members do
+    // MARK: What requests do
 
-    /// A member has read from its buffer, or has ended.
-    func resumeIfEmptied() {
-        let mayResume = state.withLock { state in
-            guard state.isPaused, !state.members.contains(where: { $0.buffered > transport.policy.bufferSize / 2 }) else { return false }
-            state.isPaused = false
+    /// Cancels the transfer if it has one request only, for which its completion is; `false` if others share it.
+    func cancelIfSole() -> Bool {
+        let request = transport.withState { transport -> (sole: JoiningRequest, isBegun: Bool)? in
+            state.withLock { state in
+                guard case .one(let request) = state.requests else { return nil }
+                // None may join what is cancelled.
+                transport.close(self)
+                state.handle?.cancel()
+                if state.handle == nil { state.requests = .none }
+                return (request, state.handle != nil)
+            }
+        }
+        if let request, !request.isBegun { request.sole.fail(with: CurlewError.cancelled) }
+        return request != nil
+    }
+
+    /// Resumes the transfer if it has one request only.
+    func resumeIfSole() -> Bool {
+        state.withLock { state in
+            guard case .one = state.requests else { return false }
+            state.handle?.resumeReceiving()
             return true
         }
-        if mayResume { transport.base.resumeReceiving(id) }
     }
 
-    /// A member has ended.
-    func remove(_ member: SharedMember) {
-        state.withLock { $0.members.removeAll { $0 === member } }
-        transport.remove(member)
-        guard transport.closeIfEmpty(self) else {
-            suspensionChanged()
-            return resumeIfEmptied()
-        }
-        transport.base.cancel(id)
-    }
+    /// The transfer is suspended while all of its requests are.
+    func suspensionChanged() { state.withLock { $0.updateSuspension() } }
 
-    /// Suspends the transfer while all members are suspended. That is told again, as the base transport ignores what it is told of a transfer
-    /// that it does not know yet, and the tasks repeat their calls.
-    func suspensionChanged() {
-        let mustTell = state.withLock { state in
-            let isSuspended = !state.members.isEmpty && state.members.allSatisfy(\.isSuspended)
-            defer { state.isSuspended = isSuspended }
-            return isSuspended || state.isSuspended
-        }
-        if mustTell { repeatSuspension() }
-    }
-
-    /// Tells the base transport whether the transfer is suspended, again if that was changed concurrently.
-    func repeatSuspension() {
-        let told = state.withLock { $0.isSuspended }
-        transport.base.setSuspended(told, of: id)
-        if state.withLock({ $0.isSuspended != told }) { repeatSuspension() }
-    }
-}
-
-/// A request that shares a transfer: delivers its events in order, one at a time, and not while it is paused or suspended.
-final class SharedMember: Sendable {
-    fileprivate enum Event {
-        case head(ResponseHead)
-        case bytes(Data)
-        case complete(TransferCompletion)
-    }
-
-    fileprivate struct State {
-        var events: [Event] = []
-        var buffered = 0
-        var isDelivering = false
-        var isPaused = false
-        var isSuspended = false
-        /// The number of calls of `resumeReceiving`: one may come before the observer has returned `.pause`.
-        var resumeCount = 0
-        var failure: (any Error)?
-        var isComplete = false
-
-        var mayDeliver: Bool { !isComplete && !isDelivering && !isPaused && !isSuspended && failure == nil }
-    }
-
-    let id: Int
-    let observer: any TransferObserver
-    let transfer: SharedTransfer
-    private let state: Lock<State>
-
-    init(id: Int, observer: any TransferObserver, transfer: SharedTransfer, isSuspended: Bool = false) {
-        state = Lock(State(isSuspended: isSuspended))
-        self.id = id
-        self.observer = observer
-        self.transfer = transfer
-    }
-
-    /// The bytes that wait for the request.
-    var buffered: Int { state.withLock { $0.buffered } }
-    var isSuspended: Bool { state.withLock { $0.isSuspended } }
-
-    // MARK: Events of the transfer
-
-    func receive(_ head: ResponseHead) {
-        guard let before = beginDirectly() else { return add(.head(head)) }
-        ended(observer.transfer(id, didReceive: head), since: before)
-        deliver()
-    }
-
-    func receive(_ bytes: UnsafeRawBufferPointer) {
-        guard let before = beginDirectly() else { return add(.bytes(Data(bytes))) }
-        ended(observer.transfer(id, didReceive: bytes), since: before)
-        deliver()
-    }
-
-    func receive(_ completion: TransferCompletion) {
-        let isDirect = state.withLock { state in
-            let isDirect = state.mayDeliver && state.events.isEmpty
-            if isDirect { state.isComplete = true }
-            return isDirect
-        }
-        guard isDirect else { return add(.complete(completion)) }
-        transfer.remove(self)
-        observer.transfer(id, didComplete: completion)
-    }
-
-    /// Begins to deliver an event that none waits before; returns the number of resumptions so far, `nil` if it has to wait.
-    private func beginDirectly() -> Int? {
+    /// A request has read from its buffer, or has ended.
+    func resumeIfEmptied() {
         state.withLock { state in
-            guard state.mayDeliver, state.events.isEmpty else { return nil }
-            state.isDelivering = true
-            return state.resumeCount
-        }
-    }
-
-    private func add(_ event: Event) {
-        state.withLock { state in
-            state.events.append(event)
-            if case .bytes(let data) = event { state.buffered += data.count }
-        }
-        deliver()
-    }
-
-    // MARK: Calls of the user
-
-    func fail(with error: any Error) {
-        state.withLock { if $0.failure == nil { $0.failure = error } }
-        deliverLater()
-    }
-
-    func setSuspended(_ suspended: Bool) {
-        state.withLock { $0.isSuspended = suspended }
-        transfer.suspensionChanged()
-        if !suspended { deliverLater() }
-    }
-
-    func resumeReceiving() {
-        state.withLock { state in
+            guard state.isPaused, !state.all.contains(where: { $0.buffered > transport.policy.bufferSize / 2 }) else { return }
             state.isPaused = false
-            state.resumeCount += 1
+            state.handle?.resumeReceiving()
         }
-        deliverLater()
     }
 
-    // MARK: Delivery
-
-    private func deliverLater() {
-        transfer.transport.teller.context.queue.async { self.deliver() }
-    }
-
-    private func deliver() {
-        while let (event, before) = next() {
-            switch event {
-            case .head(let head): ended(observer.transfer(id, didReceive: head), since: before)
-            case .bytes(let data):
-                ended(data.isEmpty ? .proceed : data.withUnsafeBytes { observer.transfer(id, didReceive: $0) }, since: before)
-                transfer.resumeIfEmptied()
-            case .complete(let completion):
-                transfer.remove(self)
-                return observer.transfer(id, didComplete: completion)
+    /// One of several requests has ended.
+    func remove(_ request: JoiningRequest) {
+        transport.withState { transport in
+            state.withLock { state in
+                let others = state.all.filter { $0 !== request }
+                state.requests = others.isEmpty ? .none : .several(others)
+                guard others.isEmpty else { return state.updateSuspension() }
+                transport.forget(self)
+                state.handle?.cancel()
             }
         }
+        resumeIfEmptied()
     }
 
-    private func next() -> (Event, Int)? {
-        state.withLock { state in
-            guard !state.isComplete, !state.isDelivering else { return nil }
-            if let failure = state.failure {
-                state.isComplete = true
-                state.events = []
-                state.buffered = 0
-                return (.complete(TransferCompletion(error: failure, metrics: TransferMetrics())), 0)
-            }
-            // A response that was received completely completes even while it is paused: not so while it has bytes to deliver.
-            guard let first = state.events.first, state.mayDeliver || state.isOnlyCompletion else { return nil }
-            state.events.removeFirst()
-            if case .bytes(let data) = first { state.buffered -= data.count }
-            if case .complete = first { state.isComplete = true } else { state.isDelivering = true }
-            return (first, state.resumeCount)
-        }
-    }
-
-    private func ended(_ action: ReceiveAction, since before: Int) {
-        state.withLock { state in
-            state.isDelivering = false
-            switch action {
-            case .proceed: break
-            case .pause: if state.resumeCount == before { state.isPaused = true }
-            case .cancel: if state.failure == nil { state.failure = CurlewError.cancelled }
-            }
-        }
+    /// Ends all requests, of which there are several.
+    func fail(with error: any Error) {
+        for request in state.withLock({ $0.all }) { request.fail(with: error) }
     }
 }
 
-extension SharedMember.State {
-    fileprivate var isOnlyCompletion: Bool {
-        guard !isSuspended, case .complete? = events.first else { return false }
-        return true
+extension SharedTransfer.State {
+    fileprivate var all: [JoiningRequest] {
+        switch requests {
+        case .one(let request): [request]
+        case .several(let requests): requests
+        case .none: []
+        }
+    }
+
+    fileprivate mutating func updateSuspension() {
+        let wanted =
+            switch requests {
+            case .one(let request): request.isSuspended
+            case .several(let requests): requests.allSatisfy(\.isSuspended)
+            case .none: false
+            }
+        guard let handle, wanted != isSuspended else { return }
+        isSuspended = wanted
+        handle.setSuspended(wanted)
     }
 }

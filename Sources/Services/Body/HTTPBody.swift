@@ -46,7 +46,7 @@ public enum HTTPData {
 
         /// Sets the request's body, and its `Content-Type` if there is one.
         public func add(to request: inout URLRequest) throws {
-            if let mimeType { request.setValue(mimeType.rawValue, forHTTPHeaderField: "Content-Type") }
+            if let mimeType { request.setField("Content-Type", mimeType.rawValue) }
             request.httpBody = data
         }
 
@@ -85,7 +85,7 @@ public enum HTTPData {
 
         /// Sets the request's `Content-Type`.
         public func add(to request: inout URLRequest) throws {
-            request.setValue(mimeType.rawValue, forHTTPHeaderField: "Content-Type")
+            request.setField("Content-Type", mimeType.rawValue)
         }
 
         /// The media type and the file's name.

@@ -41,10 +41,11 @@ enum BodyText {
         guard data.count <= 1 << 20 else { return "<\(data.count) bytes>" }
         if let object = try? JSONSerialization.jsonObject(with: data),
             let pretty = try? JSONSerialization.data(
-                withJSONObject: Redaction.current.object(object, isJSON: true), options: [.prettyPrinted, .sortedKeys])
+                withJSONObject: object, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])
         {
+            let text = Redaction.current.body(String(decoding: pretty, as: UTF8.self))
             // Strings escape their line feeds, so each line feed here separates members or elements.
-            let lines = String(decoding: pretty, as: UTF8.self).splitScalars(separator: "\n", omittingEmptySubsequences: false)
+            let lines = text.splitScalars(separator: "\n", omittingEmptySubsequences: false)
             return truncated(lines.map { Redaction.escaped(String($0)) }.joined(separator: "\n"))
         }
         guard let text = String(data: data, encoding: .utf8) else { return "<\(data.count) bytes>" }

@@ -180,3 +180,12 @@ extension PageSequence {
         elements { $0.value }
     }
 }
+
+// MARK: - CustomReflectable
+
+extension ServicePage: CustomReflectable {
+    /// The page's parts, the URL redacted.
+    public var customMirror: Mirror {
+        .redacted(self, ["value": value, "header": header, "url": url?.absoluteString.redactedURL ?? "none", "index": index])
+    }
+}

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 
 /// Pages fetched at the ticks of a sequence, shared by all iterators.
 ///
 /// All iterators receive the same pages, each fetched once; one that is made later receives the pages that follow. The sequence ends after
 /// the last page or, once the ticks have ended, after the current page; it throws the error of a failed page request, or of the ticks. When
-/// the last iterator is released, the request in flight is cancelled and the connection is finished.
+/// the last iterator is released, the request in flight is cancelled and the connection is finished. A ``Deadline`` of the task that
+/// connects bounds the pages' requests, one of a task that iterates does not.
 public final class PaginatorConnection<Page: Sendable>: AsyncSequence, Sendable {
     /// A page.
     public typealias Element = Page
@@ -27,7 +29,8 @@ public final class PaginatorConnection<Page: Sendable>: AsyncSequence, Sendable 
     private let listen: @Sendable (TickGate) async -> Void
 
     init<Ticks: AsyncSequence & Sendable>(_ pages: PageSequence<Page>, _ ticks: Ticks) {
-        fetch = pages.begin()
+        let (pages, deadline) = (pages.begin(), Deadline.current)
+        fetch = { try await Deadline.$current.withValue(deadline) { try await pages() } }
         listen = { gate in
             do {
                 for try await _ in ticks { gate.tick() }
@@ -78,7 +81,7 @@ public final class PaginatorConnection<Page: Sendable>: AsyncSequence, Sendable 
     }
 
     private func start() {
-        let task = Task {
+        let task = SharedWork.task { [self] in
             let listening = Task { [listen, gate] in await listen(gate) }
             let end = await run()
             listening.cancel()

@@ -129,3 +129,10 @@ private struct LinkParser {
 
     private static func isSpace(_ scalar: Unicode.Scalar) -> Bool { scalar == " " || scalar == "\t" }
 }
+
+// MARK: - CustomReflectable
+
+extension WebLink: CustomReflectable {
+    /// The target, redacted, and the parameters.
+    public var customMirror: Mirror { .redacted(self, ["target": target.redactedURL, "parameters": parameters]) }
+}

@@ -40,7 +40,7 @@ public protocol ServiceRequest: NetworkServiceRequest {
     // MARK: Expected response
 
     /// The status codes that count as success; 200 to 299 by default. Others fail with
-    /// ``ServiceError/requestFailed(statusCode:response:)``.
+    /// ``ServiceError/requestFailed(statusCode:response:in:)``.
     var acceptedStatusCodes: ClosedRange<Int> { get }
 
     /// Decodes the response's body.
@@ -111,8 +111,9 @@ extension JSONServiceRequest {
         .forServices(fromSnakeCase: decodesSnakeCase)
     }
 
-    /// Decodes the response.
+    /// Decodes the response; an empty one as `nil`, if the result is optional.
     public func decode(_ data: Data) throws -> Result {
-        try decoder.decode(Result.self, from: data)
+        if data.isEmpty, let none = Serializers.none(of: Result.self) { return none }
+        return try decoder.decode(Result.self, from: data)
     }
 }

@@ -36,12 +36,13 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
 
     /// Runs the request: all attempts, to a result or the final error. Hooks are called from here only.
     func run() async -> Result<Success, ServiceError> {
-        let own = request.effectiveOptions(for: service)?.deadline
-        guard let deadline = Deadline.earliest(own) else { return await attempts(until: nil) }
-        return await Deadline.$current.withValue(deadline) { await attempts(until: deadline) }
+        // Read once, as hooks keep the result for what was sent.
+        let options = request.effectiveOptions(for: service)
+        guard let deadline = Deadline.earliest(options?.deadline) else { return await attempts(options, until: nil) }
+        return await Deadline.$current.withValue(deadline) { await attempts(options, until: deadline) }
     }
 
-    private func attempts(until deadline: Deadline?) async -> Result<Success, ServiceError> {
+    private func attempts(_ options: RequestOptions?, until deadline: Deadline?) async -> Result<Success, ServiceError> {
         let manager = service.sessionManager
         var retrier: (any ServiceRetrier)?
         var attempt = 0
@@ -53,9 +54,11 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
             do {
                 let ready = try await bounded(by: deadline) { try await prepare() }
                 prepared = ready
-                // Before the response, which may change the cookies.
-                let sender = identify(ready, by: manager)
-                if attempt == 0 {
+                let sender = CachingServiceHook.Sender { manager.senderIdentity(of: ready.urlRequest, options) }
+                if attempt > 0 {
+                    // No hook is asked before it, and the response may change the cookies.
+                    _ = sender.before()
+                } else {
                     ServiceLog.request(ready.urlRequest, ready.body)
                     let supplied = try await bounded(by: deadline) {
                         await CachingServiceHook.$sender.withValue(sender) {
@@ -66,7 +69,7 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
                         return .success(Success(result: result, header: [:], requestURL: ready.urlRequest.url, responseURL: nil))
                     }
                 }
-                let success = try await send(ready, by: manager, &progress)
+                let success = try await send(ready, by: manager, options, &progress)
                 await CachingServiceHook.$sender.withValue(sender) {
                     await service.hook.onSuccess(request, ready.urlRequest, result: success.result)
                 }
@@ -86,11 +89,6 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
                 return .failure(await fail(with: named, prepared?.urlRequest))
             }
         }
-    }
-
-    /// Who sends a request.
-    private func identify(_ prepared: Prepared, by manager: SessionManager) -> CachingServiceHook.Sender {
-        CachingServiceHook.Sender(identity: manager.senderIdentity(of: prepared.urlRequest, request.effectiveOptions(for: service)))
     }
 
     private enum Decision {
@@ -169,29 +167,30 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
 
     // MARK: Sending
 
-    private func send(_ prepared: Prepared, by manager: SessionManager, _ progress: inout Progress) async throws -> Success {
+    private func send(
+        _ prepared: Prepared, by manager: SessionManager, _ options: RequestOptions?, _ progress: inout Progress
+    ) async throws -> Success {
         // Validated, so that the retriers of the session and of the options see a status that is not accepted.
-        let dataRequest = try await start(prepared, by: manager).validate(statusCode: request.acceptedStatusCodes)
+        let dataRequest = try await start(prepared, by: manager, options).validate(statusCode: request.acceptedStatusCodes)
         defer { progress.sentCount += Int(dataRequest.retryCount) + 1 }
         let response = try await withTimeout(request.timeout, dataRequest) {
             await dataRequest.serializingResponse(using: Self.plain).response
         }
-        let isRefused = Self.isRefused(response, of: dataRequest)
-        let data = try isRefused ? response.data ?? Data() : response.result.get()
+        let refusal = Self.refusal(of: response, of: dataRequest)
+        let data = try refusal != nil ? response.data ?? Data() : response.result.get()
         guard let head = response.responseHead else { throw ServiceError.invalidResponse }
         let headers = head.headers
         ServiceLog.response(prepared.urlRequest, head.statusCode, headers, data)
-        if isRefused {
+        if let refusal {
             progress.retryAfter = RetryAfter(head)?.delay
-            throw ServiceError.requestFailed(statusCode: head.statusCode, response: data)
+            throw ServiceError.requestFailed(statusCode: head.statusCode, response: data, in: refusal.request)
         }
         return Success(
             result: try request.decode(data), header: headers, requestURL: prepared.urlRequest.url,
             responseURL: response.response?.url)
     }
 
-    private func start(_ prepared: Prepared, by manager: SessionManager) async throws -> DataRequest {
-        let options = request.effectiveOptions(for: service)
+    private func start(_ prepared: Prepared, by manager: SessionManager, _ options: RequestOptions?) async throws -> DataRequest {
         guard prepared.isFromFile else { return manager.request(prepared.urlRequest, options: options) }
         if let fileURL = prepared.body.fileURL { return manager.upload(fileURL, with: prepared.urlRequest, options: options) }
         if let form = prepared.body as? HTTPData.Multipart {
@@ -200,12 +199,12 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         return manager.request(prepared.urlRequest, options: options)
     }
 
-    /// Whether the validation has refused the status of a response.
-    private static func isRefused(_ response: DataResponse<Data>, of dataRequest: DataRequest) -> Bool {
-        guard let error = response.error else { return false }
+    /// The error of the validation that has refused the status of a response; `nil` if none has.
+    private static func refusal(of response: DataResponse<Data>, of dataRequest: DataRequest) -> CurlewError? {
+        guard let error = response.error else { return nil }
         // A session may translate errors, as for Alamofire's `AFError`; `ownError` is the original.
         let own = error as? CurlewError ?? dataRequest.delegate.ownError as? CurlewError
-        return if case .responseValidationFailed(.unacceptableStatusCode, _)? = own { true } else { false }
+        return if case .responseValidationFailed(.unacceptableStatusCode, _)? = own { own } else { nil }
     }
 
     /// Returns the body unchanged; an empty body is valid.

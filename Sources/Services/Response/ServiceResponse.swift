@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 import Dispatch
 
@@ -12,7 +13,10 @@ import Dispatch
 /// The request is built and sent when its value or header is first consumed: by `await`, by iterating ``values``, by
 /// ``sink(on:receiveCompletion:receiveValue:)``, or by a publisher. All consumers share one request; those that come after its completion
 /// receive the same result. When every consumer has stopped before completion, the request is cancelled for good: schedule another one to
-/// send it again. Thread-safe.
+/// send it again.
+///
+/// A ``Deadline`` of the task that schedules the request bounds the request; one of a task that consumes it bounds that consumer's wait.
+/// Thread-safe.
 public final class ServiceResponse<Request: ServiceRequest, Service: HTTPService>: Sendable {
     /// The type that the response is decoded as.
     public typealias Value = Request.Result
@@ -27,8 +31,17 @@ public final class ServiceResponse<Request: ServiceRequest, Service: HTTPService
 
     init(request: Request, service: Service) {
         self.service = service
-        outcome = SharedOutcome(priority: { request.priority.taskPriority }) {
-            await Execution(request: request, service: service).run().mapError { service.mapError($0) }
+        // The one of the call that schedules the request is the request's own.
+        let deadline = Deadline.current
+        let expiry = SharedOutcome<Outcome>.Expiry(deadline: deadline) { deadline, body in
+            service.sessionManager.session.atEnd(of: deadline, body)
+        } outcome: {
+            .failure(service.mapError(ServiceError(Deadline.failure(of: "", attempt: 1, during: .waiting))))
+        }
+        outcome = SharedOutcome(priority: { request.priority.taskPriority }, expiry: expiry) {
+            await Deadline.$current.withValue(deadline) {
+                await Execution(request: request, service: service).run().mapError { service.mapError($0) }
+            }
         }
     }
 

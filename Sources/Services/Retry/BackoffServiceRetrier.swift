@@ -6,7 +6,7 @@ import CurlewHTTP
 ///
 /// By default those that the server may have processed without harm, idempotent ones (RFC 9110, section 9.2.2) and those with a field
 /// `Idempotency-Key`, after errors that may pass: ``isWorthARetry(_:)``. A `Retry-After` in the response (RFC 9110, section 10.2.3)
-/// replaces the delay.
+/// replaces the delay; the ``TransferFailure/retryAfter`` of a refusal does if it is longer, where the condition retries after refusals.
 ///
 /// Its attempts are requests of the session, each of which that session's own retrier, or the interceptor of
 /// ``HTTPService/requestOptions``, has retried before: use this one or a ``/CurlewCore/RetryPolicy``, not both.
@@ -77,7 +77,7 @@ public final class BackoffServiceRetrier: ServiceRetrier {
     public static func isWorthARetry(_ error: ServiceError) -> Bool {
         switch error {
         case .noConnection, .timeout: true
-        case .requestFailed(let status, _): RetryPolicy.defaultRetryableHTTPStatusCodes.contains(status)
+        case .requestFailed(let status, _, _): RetryPolicy.defaultRetryableHTTPStatusCodes.contains(status)
         case .unknown(CurlewError.transferFailed(let failure)): RetryPolicy.defaultRetryableFailureKinds.contains(failure.kind)
         case .unknown(let cause):
             !(cause is CurlewError || cause is AuthenticationError || cause is DecodingError || cause is EncodingError
@@ -104,7 +104,7 @@ public final class BackoffServiceRetrier: ServiceRetrier {
                 return retries
             })
         // A number that a `Duration` can't have is longer than each limit of interest.
-        let wait = Self.retryAfter.map { .seconds(min($0, 1e9)) } ?? backoff
+        let wait = Self.retryAfter.map { .seconds(min($0, 1e9)) } ?? max(backoff, error.refusalDelay)
         guard wait < maxBackoff else { return false }
         do {
             try await clock.sleep(for: wait)
@@ -112,5 +112,12 @@ public final class BackoffServiceRetrier: ServiceRetrier {
         } catch {
             return false
         }
+    }
+}
+
+extension ServiceError {
+    /// The time after which a policy that has refused the request would send it; zero if it does not say.
+    fileprivate var refusalDelay: Duration {
+        if case .unknown(CurlewError.transferFailed(let failure)) = self { failure.retryAfter ?? .zero } else { .zero }
     }
 }

@@ -5,8 +5,9 @@ import CurlewHTTP
 ///
 /// Requests are equal if they have the same type, URL and header fields, the same session manager, options that lead to the same server (such
 /// as `addresses`), and are sent the same cookies: a result obtained with a token is supplied only to requests with that token. What an
-/// ``SessionManager/interceptor`` of the session adds is not known before a request is sent, so results of such sessions are not cached; nor
-/// is anything if another hook calls this one outside of the task in which it is called itself. HTTP's caching rules are not applied. The
+/// ``SessionManager/interceptor`` of the session, its delegate's answer to a challenge or a subclass of ``SessionManager`` adds is not known
+/// before a request is sent, so results of such sessions are not cached; nor is a result during whose request the cookies have changed, or
+/// anything if another hook calls this one outside of the task in which it is called itself. HTTP's caching rules are not applied. The
 /// hook is a reference type: services with one session manager that use the same hook share its cache.
 public final class CachingServiceHook: ServiceHook {
     private struct Key: Hashable {
@@ -16,9 +17,9 @@ public final class CachingServiceHook: ServiceHook {
         let header: [String: [UInt8]]
         let sender: String
 
-        init?<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest) {
+        init?<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest, _ identity: (Sender) -> String?) {
             guard urlRequest.httpMethod == "GET", urlRequest.httpBody == nil else { return nil }
-            guard let sender = CachingServiceHook.sender?.identity else { return nil }
+            guard let sender = CachingServiceHook.sender.flatMap(identity) else { return nil }
             self.sender = sender
             type = ObjectIdentifier(Request.self)
             url = urlRequest.url
@@ -26,10 +27,29 @@ public final class CachingServiceHook: ServiceHook {
         }
     }
 
-    /// Who sends the requests of a service.
-    struct Sender: Sendable {
-        /// `nil` if it is known only when a request is sent.
-        let identity: String?
+    /// Who sends an attempt of a service's request, found out only for hooks that ask.
+    final class Sender: Sendable {
+        private let identify: @Sendable () -> String?
+        private let first = Lock<String?>(nil)
+
+        /// - Parameter identify: returns who would send the request now; `nil` if that is known only when it is sent.
+        init(_ identify: @escaping @Sendable () -> String?) { self.identify = identify }
+
+        /// Who is going to send it.
+        func before() -> String? {
+            let identity = identify()
+            return first.withLock { first in
+                if first == nil { first = identity }
+                return identity
+            }
+        }
+
+        /// Who has sent it; `nil` if a hook, a redirect or the response has made another sender since ``before()``: whose the result is, is
+        /// not known then.
+        func after() -> String? {
+            let identity = identify()
+            return first.withLock { $0 == identity ? identity : nil }
+        }
     }
 
     /// The sender of the request for which a hook is called; `nil` outside of a service.
@@ -75,7 +95,7 @@ public final class CachingServiceHook: ServiceHook {
 
     /// Returns the cached result of an equal request.
     public func onSchedule<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest) async -> Request.Result? {
-        guard let key = Key(request, urlRequest) else { return nil }
+        guard let key = Key(request, urlRequest, { $0.before() }) else { return nil }
         let now = now()
         let result = state.withLock { state -> (any Sendable)? in
             guard let entry = state.entries[key] else { return nil }
@@ -89,7 +109,7 @@ public final class CachingServiceHook: ServiceHook {
 
     /// Caches the result.
     public func onSuccess<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest, result: Request.Result) async {
-        guard limit > 0, let key = Key(request, urlRequest) else { return }
+        guard limit > 0, let key = Key(request, urlRequest, { $0.after() }) else { return }
         let entry = Entry(result: result, expiry: now().advanced(by: ttl))
         state.withLock { state in
             if state.entries.updateValue(entry, forKey: key) != nil { state.order.removeAll { $0 == key } }

@@ -24,8 +24,8 @@ public enum ServiceError: Error, Sendable {
     case unknownHost(in: FailedRequest?)
     /// The response is not valid HTTP, or its redirect or link can't be followed; to be matched as `.invalidResponse`.
     case invalidResponse(in: FailedRequest?)
-    /// The status code is not accepted. `response` is the body.
-    case requestFailed(statusCode: Int, response: Data)
+    /// The status code is not accepted. `response` is the body, of which ``FailedRequest/bodyData`` of the request has the beginning.
+    case requestFailed(statusCode: Int, response: Data, in: FailedRequest? = nil)
     /// The stream was closed with the given code (RFC 6455, section 7.4).
     case closedStream(code: Int)
     /// The operation is not possible while the request is running. For use by programs: the library never throws it.
@@ -62,12 +62,15 @@ extension ServiceError {
     public var request: FailedRequest? {
         switch self {
         case .decodingFailed(let request), .timeout(let request), .noConnection(let request), .invalidURL(let request),
-            .unknownHost(let request), .invalidResponse(let request), .cancelled(let request):
+            .unknownHost(let request), .invalidResponse(let request), .requestFailed(_, _, let request), .cancelled(let request):
             request
         case .encodingFailed(let error), .unknown(let error): (error as? CurlewError)?.request
-        case .requestFailed, .invalidRequest, .closedStream, .requestInProgress, .requestFinished: nil
+        case .invalidRequest, .closedStream, .requestInProgress, .requestFinished: nil
         }
     }
+
+    /// The status that is not accepted.
+    private var statusCode: Int? { if case .requestFailed(let status, _, _) = self { status } else { nil } }
 
     /// Returns the same error of a request.
     func describing(_ request: FailedRequest) -> ServiceError {
@@ -78,10 +81,11 @@ extension ServiceError {
         case .invalidURL: .invalidURL(in: request)
         case .unknownHost: .unknownHost(in: request)
         case .invalidResponse: .invalidResponse(in: request)
+        case .requestFailed(let status, let response, _): .requestFailed(statusCode: status, response: response, in: request)
         case .cancelled: .cancelled(in: request)
         case .encodingFailed(let error as CurlewError): .encodingFailed(error.describing(request))
         case .unknown(let error as CurlewError): .unknown(error.describing(request))
-        case .requestFailed, .invalidRequest, .encodingFailed, .closedStream, .requestInProgress, .requestFinished, .unknown: self
+        case .invalidRequest, .encodingFailed, .closedStream, .requestInProgress, .requestFinished, .unknown: self
         }
     }
 
@@ -94,7 +98,7 @@ extension ServiceError {
         if let request { return earlier > 0 && request.attempt > 0 ? describing(request.numbered(request.attempt + earlier)) : self }
         guard let urlRequest, let url = urlRequest.url else { return self }
         let method = urlRequest.httpMethod.flatMap { HTTPMethod(rawValue: $0) }
-        return describing(FailedRequest(method: method, url: url.absoluteString, attempt: earlier + 1))
+        return describing(FailedRequest(method: method, url: url.absoluteString, attempt: earlier + 1, statusCode: statusCode))
     }
 }
 
@@ -121,7 +125,8 @@ extension ServiceError {
             case .parameterEncodingFailed, .multipartEncodingFailed: .encodingFailed(error)
             case .transferFailed(let failure): ServiceError(failure) ?? .unknown(error)
             case .redirectFailed(_, let request): .invalidResponse(in: request)
-            case .responseValidationFailed(.unacceptableStatusCode(let code), _): .requestFailed(statusCode: code, response: Data())
+            case .responseValidationFailed(.unacceptableStatusCode(let code), let request):
+                .requestFailed(statusCode: code, response: request?.bodyData ?? Data(), in: request)
             case .cancelled(let request): .cancelled(in: request)
             default: .unknown(error)
             }
@@ -190,7 +195,7 @@ extension ServiceError: CustomStringConvertible {
         case .invalidURL: "The URL is invalid: check the service's URL, and the request's URL, routes and query."
         case .unknownHost: "The host name could not be resolved."
         case .invalidResponse: "The response is not valid HTTP, or its redirect or link cannot be followed."
-        case .requestFailed(let status, let response):
+        case .requestFailed(let status, let response, _):
             "Status \(status) is not accepted by the request; the response body has \(response.count) bytes."
         case .closedStream(let code): "The stream was closed with code \(code)."
         case .requestInProgress: "The request is still running."

@@ -41,6 +41,9 @@ struct ConfigurationKey: Hashable, @unchecked Sendable {  // made of values, typ
             parts.append(queue.label)
         } else if mirror.displayStyle == .class {
             parts.append(ObjectIdentifier(value as AnyObject))
+        } else if let text = value as? String {
+            // Texts are equal if they are canonically equivalent: another user's name, another file.
+            parts.append(Array(text.utf8))
         } else if let type = value as? Any.Type {
             parts.append(ObjectIdentifier(type))
         } else if mirror.displayStyle != .optional, mirror.displayStyle != .collection, let hashable = value as? any Hashable {

@@ -213,3 +213,14 @@ public struct AnyServiceStreamRequest: ServiceStreamRequest {
         schedule(with: AnyHTTPService(at: url ?? "", usesSecureProtocol: nil))
     }
 }
+
+// MARK: - CustomReflectable
+
+extension AnyServiceStreamRequest: CustomReflectable {
+    /// The request's parts, redacted.
+    public var customMirror: Mirror {
+        .redacted(
+            self,
+            ["url": url.map { "\($0)".redactedURL } ?? "the service's", "routes": routes, "query": query, "header": header])
+    }
+}

@@ -7,18 +7,23 @@ extension EasyHandle {
         var lines: [String] = []
         lines.reserveCapacity(request.headers.count + 2)
         var saysAcceptEncoding = false
+        var saysRange = false
         var saysExpect = false
         var saysContentType = false
         for header in request.headers {
             if header.isNamed("Content-Length") || header.isNamed("Transfer-Encoding") { continue }
             if header.isNamed("Accept-Encoding") { saysAcceptEncoding = true }
+            if header.isNamed("Range") { saysRange = true }
             if header.isNamed("Expect") { saysExpect = true }
             if header.isNamed("Content-Type") { saysContentType = true }
             // For libcurl, "Name:" removes a field; "Name;" sends it with an empty value.
             let isBlank = header.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
             lines.append(isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
         }
-        if request.prepared.options.decodesContent, !saysAcceptEncoding { lines.append("Accept-Encoding: \(Self.acceptedCodings)") }
+        if request.prepared.options.decodesContent, !saysAcceptEncoding {
+            // A piece of a coded body can't be decoded.
+            lines.append("Accept-Encoding: \(saysRange ? "identity" : Self.acceptedCodings)")
+        }
         // For large bodies, libcurl adds "Expect: 100-continue" and waits for a second, and many servers reply with 417. An empty value
         // removes the field. Placed before the user's own field it keeps libcurl, which only looks at the first, from repeating the request
         // after a 417.

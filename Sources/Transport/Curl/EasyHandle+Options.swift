@@ -19,7 +19,10 @@ extension EasyHandle {
     /// The options of an ordinary request are kept for the next one like it, because most consecutive requests have the same options.
     func configure(for transfer: Transfer) throws(OptionError) {
         let isOrdinary = transfer.request.isOrdinary && !transfer.needsFreshConnection && !transfer.request.prepared.dependsOnURL
-        if isOrdinary, let ordinarySetup, ordinarySetup.options === transfer.request.prepared, ordinarySetup.isSecure == transfer.isSecure {
+        let proxy = transfer.proxy
+        if isOrdinary, let ordinarySetup, ordinarySetup.options === transfer.request.prepared,
+            ordinarySetup.isSecure == transfer.isSecure, ordinarySetup.proxy == proxy
+        {
             forgetMessage()
             try setURL(transfer.request.url)
             let connectTimeout = transfer.request.connectTimeoutMilliseconds
@@ -30,7 +33,7 @@ extension EasyHandle {
             guard ordinarySetup.headers != transfer.request.headers else { return }
         } else {
             reset()
-            try configureFully(for: transfer)
+            try configureFully(for: transfer, proxy)
         }
         ordinarySetup = nil
         let request = transfer.request
@@ -38,18 +41,19 @@ extension EasyHandle {
         guard isOrdinary else { return }
         ordinarySetup = OrdinarySetup(
             options: request.prepared, connectTimeoutMilliseconds: request.connectTimeoutMilliseconds, isSecure: transfer.isSecure,
-            headers: request.headers)
+            proxy: proxy, headers: request.headers)
     }
 
-    private func configureFully(for transfer: Transfer) throws(OptionError) {
+    private func configureFully(for transfer: Transfer, _ proxy: Proxy?) throws(OptionError) {
         let request = transfer.request
-        try setConnection(for: transfer, to: request.url, isSecure: transfer.isSecure, options: request.prepared, proxy: transfer.proxy)
+        try setConnection(for: transfer, to: request.url, isSecure: transfer.isSecure, options: request.prepared, proxy: proxy)
         try set(CURLOPT_CONNECTTIMEOUT_MS, transfer.connectTimeoutMilliseconds)
         try setURL(request.url)
         try setCallbacks(for: transfer)
         try setMethod(for: transfer)
         try setVersion(for: transfer)
         if let authentication = request.authentication { try setAuthentication(authentication) }
+        if let target = transfer.serverWideTarget { try set(CURLOPT_REQUEST_TARGET, target) }
         if request.expectsLargeBody {
             try set(CURLOPT_BUFFERSIZE, 256 * 1024)
             try set(CURLOPT_UPLOAD_BUFFERSIZE, 256 * 1024)
@@ -61,7 +65,7 @@ extension EasyHandle {
     /// Sets all options of a raw stream.
     func configure(for stream: StreamTransfer) throws(OptionError) {
         let request = stream.request
-        let options = PreparedOptions(request.options)
+        let options = stream.prepared
         try setConnection(for: stream, to: request.url, isSecure: request.isSecure, options: options, proxy: stream.proxy)
         try set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMilliseconds)
         try set(CURLOPT_URL, stream.request.url)
@@ -91,11 +95,13 @@ extension EasyHandle {
         try check(ccurlew_set_closesocket_callback(raw, Transfer.closeSocketCallback), CURLOPT_CLOSESOCKETFUNCTION)
         try set(CURLOPT_OPENSOCKETDATA, pointer: Unmanaged.passUnretained(member).toOpaque())
         try set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(member.loop).toOpaque())
+        member.setUpCount += 1
         let tls = options.options.tls
         // Always: a handle that once had no share keeps sessions of its own, which libcurl loses when it gets one.
         if let share = member.loop.share { try set(CURLOPT_SHARE, pointer: share) }
         // A resumed TLS session carries no certificates.
         if tls.trust?.needsCertificates == true { try set(CURLOPT_SSL_SESSIONID_CACHE, false) }
+        if let seconds = member.loop.configuration.idleSeconds { try set(CURLOPT_MAXAGE_CONN, seconds) }
         if let interface = options.options.interface { try setInterface(interface, isAddress: options.options.isBoundToAddress) }
         let reach = options.options.reachBox?.value
         if let reach { try setReach(reach, member.route) }
@@ -108,7 +114,10 @@ extension EasyHandle {
             try set(CURLOPT_CAPATH, nil)
         }
         try setProxy(proxy, tls)
-        if tls.verifiesHostName || !isSecure, proxy?.isSecure == true || reach?.dohURL != nil {
+        let requiresNames = (tls.verifiesHostName || !isSecure) && (proxy?.isSecure == true || reach?.dohURL != nil)
+        if isSecure, PresentationGuard.isNeeded(tls, url) {
+            try check(ccurlew_guard_presentation(raw, requiresNames, PresentationGuard.make), CURLOPT_SSL_CTX_FUNCTION)
+        } else if requiresNames {
             try check(ccurlew_require_names(raw), CURLOPT_SSL_CTX_FUNCTION)
         }
     }
@@ -279,8 +288,8 @@ extension EasyHandle {
 
     /// Sets the authorities, in one of the forms in which libcurl combines sources: a blob replaces the file, but not the directory.
     private func setAuthorities(_ tls: TLSOptions) throws(OptionError) {
-        switch tls.authoritySource {
-        case .system: try check(ccurlew_cache_default_authorities(raw), CURLOPT_SSL_CTX_FUNCTION)
+        switch tls.pinnedAuthorities.map({ AuthoritySource.data($0) }) ?? tls.authoritySource {
+        case .system: try check(ccurlew_cache_default_authorities(raw, tls.usesEnvironment), CURLOPT_SSL_CTX_FUNCTION)
         case .systemDirectory(let directory, let others):
             try set(CURLOPT_CAPATH, directory)
             try set(CURLOPT_CAINFO_BLOB, blob: others)
@@ -313,7 +322,7 @@ extension EasyHandle {
     /// Sets the proxy, or disables proxies for all hosts. Always set, so that libcurl doesn't read the environment for each request.
     private func setProxy(_ proxy: Proxy?, _ tls: TLSOptions) throws(OptionError) {
         try set(CURLOPT_PROXY, proxy?.url)
-        try set(CURLOPT_NOPROXY, proxy?.exceptions ?? "*")
+        try set(CURLOPT_NOPROXY, proxy == nil ? "*" : "")
         if proxy?.isSecure == true {
             try setProxyTLS(tls)
         } else {
@@ -322,13 +331,15 @@ extension EasyHandle {
         }
     }
 
-    /// Sets up TLS to the proxy itself with the session's authorities and versions. The proxy is always verified, even if hosts are not.
+    /// Sets up TLS to the proxy itself with the session's authorities, revocation lists and versions. The proxy is always verified, even if
+    /// hosts are not.
     private func setProxyTLS(_ tls: TLSOptions) throws(OptionError) {
         try set(CURLOPT_PROXY_SSLVERSION, tls.minimumVersion.libcurlMinimum | (tls.maximumVersion?.libcurlMaximum ?? 0))
+        if let file = tls.revocationListFile { try set(CURLOPT_PROXY_CRLFILE, file) }
         switch tls.authoritySource {
         case .system:
-            if let file = ccurlew_default_ca_file() { try set(CURLOPT_PROXY_CAINFO, String(cString: file)) }
-            if let directory = ccurlew_default_ca_directory() { try set(CURLOPT_PROXY_CAPATH, String(cString: directory)) }
+            if let file = tls.systemAuthorityFile { try set(CURLOPT_PROXY_CAINFO, file) }
+            if let directory = tls.systemAuthorityDirectory { try set(CURLOPT_PROXY_CAPATH, directory) }
         case .systemDirectory(let directory, let others):
             try set(CURLOPT_PROXY_CAPATH, directory)
             try set(CURLOPT_PROXY_CAINFO_BLOB, blob: others)

@@ -52,6 +52,9 @@ extension EasyHandle {
     /// The bytes of the response's body that libcurl has received, decoded by it or not, those included that it keeps while it is paused.
     var receivedBytes: Int64 { Int64(ccurlew_get_offset(raw, CURLINFO_SIZE_DOWNLOAD_T)) }
 
+    /// The system's error of the last failed connect (`errno`); 0 if there was none.
+    var systemError: Int32 { Int32(truncatingIfNeeded: ccurlew_get_long(raw, CURLINFO_OS_ERRNO)) }
+
     /// How long the TLS handshake of a new connection has taken.
     var handshakeTime: Nanoseconds {
         let time = ccurlew_get_offset(raw, CURLINFO_APPCONNECT_TIME_T) - ccurlew_get_offset(raw, CURLINFO_CONNECT_TIME_T)

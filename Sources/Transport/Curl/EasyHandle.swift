@@ -10,16 +10,17 @@ final class EasyHandle {
     /// reference.
     final class OrdinarySetup {
         let options: PreparedOptions
-        /// Part of the key, because the proxy depends on it.
         let isSecure: Bool
+        let proxy: Proxy?
         let headers: HTTPHeaders
         /// Set again for a request that has another.
         var connectTimeoutMilliseconds: Int
 
-        init(options: PreparedOptions, connectTimeoutMilliseconds: Int, isSecure: Bool, headers: HTTPHeaders) {
+        init(options: PreparedOptions, connectTimeoutMilliseconds: Int, isSecure: Bool, proxy: Proxy?, headers: HTTPHeaders) {
             self.options = options
             self.connectTimeoutMilliseconds = connectTimeoutMilliseconds
             self.isSecure = isSecure
+            self.proxy = proxy
             self.headers = headers
         }
     }

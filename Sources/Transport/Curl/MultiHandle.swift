@@ -26,8 +26,20 @@ class MultiMember {
     var addresses: AddressPolicy { .any }
     /// Why the last address or port was refused.
     final var addressRefusal: String?
-    /// The proxy that it uses, with the hosts that libcurl excepts; `nil` for none.
+    /// The proxy that it uses; `nil` for none.
     var proxy: Proxy? { nil }
+
+    /// The TLS options and the URL of its connection.
+    var tls: TLSOptions { TLSOptions() }
+    var url: String { "" }
+    /// How many times its connection was configured, so that what belongs to an earlier one is told apart.
+    final var setUpCount = 0
+
+    /// How many decisions on certificates it has waited for.
+    final var questionCount = 0
+
+    /// Records why the host's certificates are not accepted, or that a decision is needed.
+    func note(_ decision: TrustRegister.Decision) {}
 
     /// The options of its sockets; `nil` for the system's.
     var socketOptions: SocketOptions? { nil }
@@ -64,6 +76,11 @@ class MultiMember {
         guard code == CURLE_COULDNT_CONNECT else { return nil }
         if let rejectedSocketOption { return (.configuration, "The socket rejected the option \(rejectedSocketOption)") }
         return addressRefusal.map { (.addressNotAllowed, $0) }
+    }
+
+    /// A connection that libcurl could not set up.
+    final func setUpFailure(_ code: CURLcode, _ message: String, url: String, socket: UnixSocket?) -> FailedSetUp {
+        FailedSetUp(url: url, proxy: proxy, socket: socket, systemError: handle.systemError, code: code, message: message)
     }
 
     /// libcurl has opened a socket for the member.

@@ -29,9 +29,8 @@ extension CurlTransport {
     /// - Parameters:
     ///   - request: for the origin.
     ///   - count: the number of idle connections; with less than 1 nothing is done.
-    ///   - makeNumber: returns a transfer number that is not in use.
     /// - Throws: the error of the first connection that could not be opened; the others stay pooled.
-    package func prewarm(_ request: TransferRequest, count: Int, makeNumber: @Sendable () -> Int) async throws -> Int {
+    package func prewarm(_ request: TransferRequest, count: Int) async throws -> Int {
         let origin = HTTPOrigin(url: request.url)
         let existing = origin == nil ? nil : await connectionStatistics().origins[origin ?? HTTPOrigin(scheme: "", host: "", port: 0)]
         let counts = existing ?? ConnectionStatistics.Counts()
@@ -42,12 +41,11 @@ extension CurlTransport {
         request.opensConnectionOnly = true
         request.method = .get
         request.body = nil
-        let first = await openConnection(request, id: makeNumber())
+        let first = await openConnection(request)
         if let error = first.error { throw error }
         guard missing > 1, !(first.isMultiplexed && mailbox.sharesConnections) else { return first.isOpened ? 1 : 0 }
-        let ids = (1..<missing).map { _ in makeNumber() }
         let others = await withTaskGroup(of: OpeningObserver.Result.self) { [request] group in
-            for id in ids { group.addTask { await self.openConnection(request, id: id) } }
+            for _ in 1..<missing { group.addTask { await self.openConnection(request) } }
             var results: [OpeningObserver.Result] = []
             for await result in group { results.append(result) }
             return results
@@ -56,15 +54,14 @@ extension CurlTransport {
         return ([first] + others).count(where: \.isOpened)
     }
 
-    private func openConnection(_ request: TransferRequest, id: Int) async -> OpeningObserver.Result {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                start(request, id: id, observer: OpeningObserver(continuation))
-                // The handler has run before the start if the task was cancelled by then.
-                if Task.isCancelled { cancel(id) }
-            }
+    private func openConnection(_ request: TransferRequest) async -> OpeningObserver.Result {
+        let observer = OpeningObserver()
+        let handle = makeTransfer(request, id: 0, observer: observer)
+        return await withTaskCancellationHandler {
+            handle.start()
+            return await observer.result
         } onCancel: {
-            cancel(id)
+            handle.cancel()
         }
     }
 
@@ -90,10 +87,24 @@ private final class OpeningObserver: TransferObserver {
         let isOpened: Bool
     }
 
-    private let continuation: CheckedContinuation<Result, Never>
+    private struct State {
+        var result: Result?
+        var waiter: CheckedContinuation<Result, Never>?
+    }
 
-    init(_ continuation: CheckedContinuation<Result, Never>) {
-        self.continuation = continuation
+    private let state = Lock(State())
+
+    /// What has become of it; waits for that, once.
+    var result: Result {
+        get async {
+            await withCheckedContinuation { continuation in
+                let result = state.withLock { state in
+                    state.waiter = continuation
+                    return state.result
+                }
+                if let result { continuation.resume(returning: result) }
+            }
+        }
     }
 
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { .cancel }
@@ -102,9 +113,13 @@ private final class OpeningObserver: TransferObserver {
 
     func transfer(_ id: Int, didComplete completion: TransferCompletion) {
         let connection = completion.metrics.connection.values
-        continuation.resume(
-            returning: Result(
-                error: completion.error, isMultiplexed: connection.isMultiplexed,
-                isOpened: completion.error == nil && connection.remoteAddress != nil))
+        let result = Result(
+            error: completion.error, isMultiplexed: connection.isMultiplexed,
+            isOpened: completion.error == nil && connection.remoteAddress != nil)
+        let waiter = state.withLock { state in
+            state.result = result
+            return state.waiter
+        }
+        waiter?.resume(returning: result)
     }
 }

@@ -12,6 +12,16 @@ public struct TransportConfiguration: Sendable, Hashable {
     /// The most idle connections pooled for later requests; 256 by default. Exceeded for a while after a burst of requests.
     public var maximumIdleConnections = 256
 
+    /// The longest time for which a connection may be idle and then be used again; 118 seconds by default, `nil` for no limit.
+    ///
+    /// A connection that was idle for longer is closed when the event loop next looks for one; over HTTP/2 and HTTP/3 whole seconds count.
+    /// 0 gives each request of HTTP/1.1 a new connection. A server's `Keep-Alive: timeout=5` (RFC 2068, section 19.7.1) limits its own
+    /// further, to a second less, so that no request is sent while the server closes it.
+    public var maximumIdleTime: Duration? = defaultIdleTime
+
+    /// That of libcurl.
+    static let defaultIdleTime = Duration.seconds(118)
+
     /// Whether several transfers share one HTTP/2 connection.
     ///
     /// `nil`, the default, shares connections with libcurl 8.3 and later: before, transfers hang when others on their connection are
@@ -48,29 +58,10 @@ public struct TransportConfiguration: Sendable, Hashable {
 /// `EventLoopThread`: read that first. With several loops (``TransportConfiguration/loops``) there are as many such threads, and
 /// `LoopDispatcher` is in front of them.
 public final class CurlTransport: Transport {
-    /// A request to start. A class, because it is passed along several times.
-    final class Start: Sendable {
-        let request: TransferRequest
-        let id: Int
-        let observer: any TransferObserver
-        let time: Nanoseconds
-        /// Its place among those of several loops; `nil` with one.
-        let slot: LoopSlot?
-
-        init(request: TransferRequest, id: Int, observer: any TransferObserver, time: Nanoseconds, slot: LoopSlot? = nil) {
-            self.slot = slot
-            self.request = request
-            self.id = id
-            self.observer = observer
-            self.time = time
-        }
-    }
-
-    /// The thread's commands.
+    /// The thread's commands. Their numbers are those by which it knows transfers and streams.
     enum Command: Sendable {
-        case start(Start)
-        // Indirect, because it is rare and would increase the size of all commands.
-        indirect case openStream(StreamTransferRequest, id: Int, observer: any StreamTransferObserver, slot: LoopSlot?)
+        case start(CurlTransfer)
+        case openStream(CurlStream)
         /// A transfer that has waited for its place may begin.
         case launch(Int)
         case cancel(Int)
@@ -97,6 +88,8 @@ public final class CurlTransport: Transport {
     let mailbox: Mailbox
     /// In front of several loops; `nil` for one.
     let dispatcher: LoopDispatcher?
+    /// The last one of a transfer or stream.
+    private let lastNumber = Lock(0)
 
     private static let mostLoops = 64
 
@@ -132,40 +125,21 @@ public final class CurlTransport: Transport {
     /// The loops' mailboxes.
     var mailboxes: [Mailbox] { dispatcher?.mailboxes ?? [mailbox] }
 
-    private func post(_ command: Command, for id: Int) {
-        if let dispatcher { dispatcher.post(command, for: id) } else { mailbox.post(command) }
+    private func makeNumber() -> Int {
+        lastNumber.withLock { number in
+            number += 1
+            return number
+        }
     }
 
-    /// Starts a transfer; see ``Transport/start(_:id:observer:)``.
-    public func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        if let dispatcher { return dispatcher.start(request, id: id, observer: observer) }
-        mailbox.post(.start(Start(request: request, id: id, observer: observer, time: MonotonicTime.now())))
+    /// Makes a transfer; see ``Transport/makeTransfer(_:id:observer:)``.
+    public func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        CurlTransfer(request, id: id, number: makeNumber(), observer, on: mailbox)
     }
 
-    /// Opens a stream; see ``Transport/openStream(_:id:observer:)``.
-    public func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        if let dispatcher { return dispatcher.openStream(request, id: id, observer: observer) }
-        mailbox.post(.openStream(request, id: id, observer: observer, slot: nil))
-    }
-
-    /// Cancels a transfer or stream; see ``Transport/cancel(_:)``.
-    public func cancel(_ id: Int) {
-        post(.cancel(id), for: id)
-    }
-
-    /// Suspends or resumes a transfer; see ``Transport/setSuspended(_:of:)``.
-    public func setSuspended(_ suspended: Bool, of id: Int) {
-        post(.setSuspended(suspended, id), for: id)
-    }
-
-    /// Withdraws an observer's pause; see ``Transport/resumeReceiving(_:)``.
-    public func resumeReceiving(_ id: Int) {
-        post(.resumeReceiving(id), for: id)
-    }
-
-    /// Sends bytes on a stream; see ``Transport/send(_:endOfStream:on:)``.
-    public func send(_ bytes: Data, endOfStream: Bool, on id: Int) {
-        post(.send(bytes, endOfStream: endOfStream, id), for: id)
+    /// Makes a stream; see ``Transport/makeStream(_:id:observer:)``.
+    public func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+        CurlStream(request, id: id, number: makeNumber(), observer, on: mailbox)
     }
 
     /// Ends all transfers and streams; see ``Transport/shutDown()``.
@@ -187,9 +161,9 @@ extension CurlTransport.Command {
         case .start(let start):
             start.slot?.release()
             start.observer.transfer(start.id, didComplete: completion)
-        case .openStream(_, let id, let observer, let slot):
-            slot?.release()
-            observer.stream(id, didComplete: completion)
+        case .openStream(let stream):
+            stream.slot?.release()
+            stream.observer.stream(stream.id, didComplete: completion)
         case .visit(let body): body(nil)
         case .run(let job): DispatchQueue.global().async { Self.perform(job, of: mailbox) }
         default: break
@@ -218,7 +192,7 @@ extension CurlTransport.Command {
     var url: String {
         switch self {
         case .start(let start): start.request.url
-        case .openStream(let request, _, _, _): request.url
+        case .openStream(let stream): stream.request.url
         default: ""
         }
     }

@@ -46,9 +46,9 @@ extension EventLoopThread {
         return group.filter { !busy.contains($0) }
     }
 
-    /// Ends those of idle connections that are stale; `false` if none is.
+    /// Ends those of idle connections that are stale, or have been idle for too long; `false` if none is.
     func endStale(_ sockets: [Int32], isSecure: Bool) -> Bool {
-        let stale = sockets.filter { PooledConnections.isStale($0, isSecure: isSecure) }
+        let stale = sockets.filter { connections.hasExpired($0, at: now) || PooledConnections.isStale($0, isSecure: isSecure) }
         for socket in stale where connections.isOpen(socket) {
             SystemSocket.end(socket)
             didEnd(socket)
@@ -70,6 +70,6 @@ extension EventLoopThread {
         let transfer = unidentified.remove(at: index)
         transfer.connection.socket = socket
         transfer.connection.info = connection.info
-        connectionReporter?.uses(transfer.id, socket, url: transfer.request.url, info: connection.info, isReused: true)
+        connectionReporter?.uses(transfer.number, socket, url: transfer.request.url, info: connection.info, isReused: true)
     }
 }

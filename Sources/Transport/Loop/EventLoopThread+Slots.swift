@@ -27,10 +27,10 @@ extension EventLoopThread {
     private func begin(_ transfer: Transfer, _ slot: LoopSlot, at place: Int) {
         guard place != mailbox.index else { return launch(transfer) }
         let isSuspended = transfer.pauses.isSuspended
-        transfers[transfer.id] = nil
-        let start = transfer.giveAway()
+        transfers[transfer.number] = nil
+        let source = transfer.giveAway()
         pool.append(transfer)
-        slot.move(start, to: place, isSuspended: isSuspended)
+        slot.move(source, to: place, isSuspended: isSuspended)
     }
 
     /// Sends on a command whose transfer may have moved to another loop while the command was queued here.

@@ -6,14 +6,15 @@ import CurlewHTTP
 
 extension EventLoopThread {
     /// Opens a stream, whose connection libcurl sets up.
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver, slot: LoopSlot?) {
-        guard let pools, let stream = StreamTransfer(request, id: id, observer: observer, slot: slot, loop: self) else {
-            slot?.release()
-            let failure = TransferFailure(kind: .configuration, url: request.url, phase: .queued, message: "libcurl ran out of memory")
-            return observer.stream(
-                id, didComplete: TransferCompletion(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
+    func open(_ start: CurlStream) {
+        guard let pools, let stream = StreamTransfer(start, loop: self) else {
+            start.slot?.release()
+            let failure = TransferFailure(
+                kind: .configuration, url: start.request.url, phase: .queued, message: "libcurl ran out of memory")
+            return start.observer.stream(
+                start.id, didComplete: TransferCompletion(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
         }
-        streams[id] = stream
+        streams[stream.number] = stream
         if let error = stream.connect(on: pools) { complete(stream, error: error) }
     }
 
@@ -24,10 +25,10 @@ extension EventLoopThread {
 
     /// Completes a stream: the only place that does so.
     func complete(_ stream: StreamTransfer, error: (any Error)?) {
-        guard streams.removeValue(forKey: stream.id) != nil else { return }
-        if let question = stream.question { trust.withdraw(stream.id, from: question) }
+        guard streams.removeValue(forKey: stream.number) != nil else { return }
+        if let question = stream.question { trust.withdraw(stream.number, from: question) }
         stream.close()
-        connectionReporter?.streamEnded(stream.id, error)
+        connectionReporter?.streamEnded(stream.number, error)
         stream.slot?.release()
         stream.complete(error)
     }

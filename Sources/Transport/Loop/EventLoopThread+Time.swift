@@ -16,12 +16,12 @@ extension EventLoopThread {
 
     /// Schedules a transfer's body to be read again in another turn, because libcurl must not be called from its callbacks.
     func resumeSendingLater(_ transfer: Transfer) {
-        mailbox.post(.resumeSending(transfer.id))
+        mailbox.post(.resumeSending(transfer.number))
     }
 
     /// Schedules the decoding of a transfer's body to be continued in another turn.
     func resumeDecodingLater(_ transfer: Transfer) {
-        mailbox.post(.resumeDecoding(transfer.id))
+        mailbox.post(.resumeDecoding(transfer.number))
     }
 
     /// The date of an earlier monotonic time.
@@ -29,6 +29,7 @@ extension EventLoopThread {
 
     /// Ends the transfers whose limits have passed, and does what is due for the others.
     func expireTimers() {
+        while let stream = streamTimers.popExpired(at: now) { complete(stream, error: stream.waitExceeded) }
         while let transfer = timers.popExpired(at: now) {
             transfer.noteProgress()
             if transfer.hasOpenedHTTP1 {

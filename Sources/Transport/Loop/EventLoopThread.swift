@@ -11,6 +11,8 @@ import CurlewHTTP
 /// All of this state is confined to one thread, without locks or atomics. Observers are called on it and must not block.
 final class EventLoopThread {
     let configuration: TransportConfiguration
+    /// The longest time for which connections may be idle; `nil` for none of the configuration's own.
+    let ownIdleTime: Nanoseconds?
     /// The time at which this turn began, or at which its wait ended.
     @exclusivity(unchecked) private(set) var now = MonotonicTime.now()
     @exclusivity(unchecked) var wallClock = WallClock()
@@ -31,13 +33,15 @@ final class EventLoopThread {
     private let resumptions: ResumptionBatch
     let mailbox: Mailbox
     private let poller: any Poller
-    let proxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
+    let proxies = ProxySettings.ofProcess
     @exclusivity(unchecked) private(set) var pools: ConnectionPools?
     /// For transfers that may be paused for long: they must not block others on a shared connection.
     @exclusivity(unchecked) private(set) var poolsForPausing: ConnectionPools?
     @exclusivity(unchecked) var transfers = NumberMap<Transfer>()
     @exclusivity(unchecked) var streams: [Int: StreamTransfer] = [:]
     @exclusivity(unchecked) var timers = DeadlineHeap<Transfer>()
+    /// For those that wait for the session's resolver, or for a decision on certificates.
+    @exclusivity(unchecked) var streamTimers = DeadlineHeap<StreamTransfer>()
     @exclusivity(unchecked) private var launchQueue: LaunchQueue
     @exclusivity(unchecked) var pool: [Transfer] = []
     /// Streams with unread bytes, left for the next turn so that others get theirs.
@@ -55,6 +59,7 @@ final class EventLoopThread {
     /// Creates the loop; libcurl must be initialized. `nil` if libcurl is out of memory.
     init?(configuration: TransportConfiguration, mailbox: Mailbox, poller: any Poller) {
         self.configuration = configuration
+        ownIdleTime = configuration.ownIdleTime
         sharing = ConnectionSharing(isEnabled: configuration.multiplexes ?? CurlInfo.current.hasReliableHTTP2)
         launchQueue = LaunchQueue(limit: configuration.maximumConnectionsPerHost)
         self.mailbox = mailbox
@@ -144,7 +149,8 @@ final class EventLoopThread {
 
     private func millisecondsUntilNextDeadline() -> Int32 {
         guard !launchQueue.hasReady, unreadStreams.isEmpty else { return 0 }
-        let next = min(pools?.timerDeadline ?? .max, poolsForPausing?.timerDeadline ?? .max, timers.earliest ?? .max)
+        let next = min(
+            pools?.timerDeadline ?? .max, poolsForPausing?.timerDeadline ?? .max, timers.earliest ?? .max, streamTimers.earliest ?? .max)
         guard next != .max else { return -1 }
         let current = MonotonicTime.now()
         guard next > current else { return 0 }
@@ -156,7 +162,7 @@ final class EventLoopThread {
     private func perform(_ command: CurlTransport.Command) {
         switch command {
         case .start(let start): begin(start)
-        case .openStream(let request, let id, let observer, let slot): openStream(request, id: id, observer: observer, slot: slot)
+        case .openStream(let stream): open(stream)
         case .launch(let id): launchWaiting(id)
         case .cancel(let id): cancel(id)
         case .setSuspended(let suspended, let id):
@@ -179,7 +185,7 @@ final class EventLoopThread {
         }
     }
 
-    private func begin(_ start: CurlTransport.Start) {
+    private func begin(_ start: CurlTransfer) {
         guard let transfer = pool.popLast() ?? Transfer(loop: self) else {
             let failure = TransferFailure(
                 kind: .configuration, url: start.request.url, phase: .queued, message: "libcurl ran out of memory for a handle")
@@ -188,7 +194,7 @@ final class EventLoopThread {
                 start.id, didComplete: TransferCompletion(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
         }
         transfer.begin(start, isCounted: sharing.isEnabled || launchQueue.hasLimit || pools?.count ?? 1 > 1)
-        transfers[start.id] = transfer
+        transfers[start.number] = transfer
         if let slot = start.slot { return enter(transfer, slot) }
         // Connection limits for transfers that may share a connection are libcurl's, because whether a host shares is unknown until TLS has
         // negotiated. There the connect timeout includes the wait.
@@ -218,8 +224,8 @@ final class EventLoopThread {
     func launch(_ transfer: Transfer) {
         transfer.launchedAt = now
         let mailbox = mailbox
-        let id = transfer.id
-        transfer.request.body?.prepare { mailbox.post(.resumeSending(id)) }
+        let number = transfer.number
+        transfer.request.body?.prepare { mailbox.post(.resumeSending(number)) }
         run(transfer)
     }
 
@@ -273,7 +279,7 @@ final class EventLoopThread {
         if transfer.request.opensConnectionOnly, awaitsTickets(transfer, decision) { return }
         guard decision == .useFreshConnection else { return complete(transfer, error: transfer.error(decision, code: code)) }
         takeBack(transfer)
-        connectionReporter?.ended(transfer.id, .stale)
+        connectionReporter?.ended(transfer.number, .stale)
         transfer.needsFreshConnection = true
         guard transfer.bodyBytesSent == 0 || transfer.rewind() else {
             return fail(transfer, .connectionLost, "The connection ended, and the body can't be sent again")
@@ -287,10 +293,11 @@ final class EventLoopThread {
 
     /// Completes a transfer: the only place that does so.
     func complete(_ transfer: Transfer, error: (any Error)?) {
-        transfers[transfer.id] = nil
-        if let question = transfer.question { trust.withdraw(transfer.id, from: question) }
+        transfers[transfer.number] = nil
+        if let question = transfer.question { trust.withdraw(transfer.number, from: question) }
         takeBack(transfer)
-        connectionReporter?.ended(transfer.id, .completed(error))
+        becameIdle(after: transfer)
+        connectionReporter?.ended(transfer.number, .completed(error))
         let hasNotShared = sharing.completed(transfer)
         if let slot = transfer.slot {
             slot.release(wasShared: hasNotShared ? false : nil)

@@ -29,33 +29,36 @@ final class LoopDispatcher: Sendable {
 
     // MARK: Starting
 
-    /// Starts a transfer on one of the loops.
-    func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        let slot = LoopSlot(id, request: request, dispatcher: self)
-        let start = CurlTransport.Start(request: request, id: id, observer: observer, time: MonotonicTime.now(), slot: slot)
-        put(.start(start), for: slot) { $0.enter(slot, request, from: ownLoop) }
+    /// Queues a transfer for one of the loops.
+    func put(_ transfer: CurlTransfer) -> QueuedCommand {
+        let slot = LoopSlot(transfer.number, request: transfer.request, dispatcher: self)
+        transfer.take(slot)
+        return put(.start(transfer), for: slot) { $0.enter(slot, transfer.request, from: ownLoop) }
     }
 
-    /// Opens a stream on the loop with the least load.
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        let slot = LoopSlot(id, dispatcher: self)
-        put(.openStream(request, id: id, observer: observer, slot: slot), for: slot) { $0.enterUncounted(slot, from: ownLoop) }
+    /// Queues a stream for the loop with the least load.
+    func put(_ stream: CurlStream) -> QueuedCommand {
+        let slot = LoopSlot(stream.number, dispatcher: self)
+        stream.take(slot)
+        return put(.openStream(stream), for: slot) { $0.enterUncounted(slot, from: ownLoop) }
     }
 
     /// Chooses a slot's loop and queues the command there, so that no command for the same transfer overtakes it.
-    private func put(_ command: CurlTransport.Command, for slot: LoopSlot, _ enter: (inout State) -> Void) {
-        let (loop, result) = state.withLock { state in
+    private func put(_ command: CurlTransport.Command, for slot: LoopSlot, _ enter: (inout State) -> Void) -> QueuedCommand {
+        state.withLock { state in
             enter(&state)
-            state.slots[slot.id] = slot
-            return (slot.loop, mailboxes[slot.loop].put(command))
+            state.slots[slot.number] = slot
+            return QueuedCommand(command, mailboxes[slot.loop], mailboxes[slot.loop].put(command))
         }
-        mailboxes[loop].finish(result, command)
     }
 
-    /// Sends a command to the loop of its transfer or stream; without one it has no effect.
-    func post(_ command: CurlTransport.Command, for id: Int) {
-        let posted = state.withLock { state in state.slots[id].map { ($0.loop, mailboxes[$0.loop].put(command)) } }
-        if let (loop, result) = posted { mailboxes[loop].finish(result, command) }
+    /// Queues a command for the loop of its transfer or stream; `nil` if there is none.
+    func put(_ command: CurlTransport.Command, for number: Int) -> QueuedCommand? {
+        state.withLock { state in
+            guard let slot = state.slots[number] else { return nil }
+            if case .setSuspended(let suspended, _) = command { slot.isSuspended = suspended }
+            return QueuedCommand(command, mailboxes[slot.loop], mailboxes[slot.loop].put(command))
+        }
     }
 
     /// The loop that is calling; `nil` on other threads.
@@ -74,38 +77,41 @@ final class LoopDispatcher: Sendable {
     }
 
     /// Moves a transfer that has got its place on another loop.
-    func move(_ start: CurlTransport.Start, to place: Int, isSuspended: Bool) {
-        guard let slot = start.slot else { return }
-        let commands: [CurlTransport.Command] = [.start(start)] + (isSuspended ? [.setSuspended(true, start.id)] : [])
-        let results = state.withLock { _ in
+    func move(_ transfer: CurlTransfer, to place: Int, isSuspended: Bool) {
+        guard let slot = transfer.slot else { return }
+        let commands: [CurlTransport.Command] = [.start(transfer)] + (isSuspended ? [.setSuspended(true, transfer.number)] : [])
+        let queued = state.withLock { _ in
             slot.loop = place
-            return commands.map { mailboxes[place].put($0) }
+            return commands.map { QueuedCommand($0, mailboxes[place], mailboxes[place].put($0)) }
         }
-        for (command, result) in zip(commands, results) { mailboxes[place].finish(result, command) }
+        for command in queued { command.finish() }
     }
 
     /// A transfer has completed, or never began: passes its place on. Called before its observer is told, which may start another transfer
     /// of the same number.
     fileprivate func release(_ slot: LoopSlot, wasShared: Bool?) {
         let next = state.withLock { $0.release(slot, wasShared: wasShared) }
-        for slot in next { post(.launch(slot.id), for: slot.id) }
+        for slot in next { put(.launch(slot.number), for: slot.number)?.finish() }
     }
 
     // MARK: Forwarding
 
     /// Sends a command that has missed its transfer on the loop it was sent to: the transfer has moved.
-    func forward(_ command: CurlTransport.Command, for id: Int, from loop: Int) {
-        let posted = state.withLock { state -> (Int, Mailbox.Posted)? in
-            guard let slot = state.slots[id], slot.loop != loop else { return nil }
-            return (slot.loop, mailboxes[slot.loop].put(command))
+    func forward(_ command: CurlTransport.Command, for number: Int, from loop: Int) {
+        var command = command
+        let queued = state.withLock { state -> QueuedCommand? in
+            guard let slot = state.slots[number], slot.loop != loop else { return nil }
+            // A later one may have gone to the other loop at once.
+            if case .setSuspended = command { command = .setSuspended(slot.isSuspended, number) }
+            return QueuedCommand(command, mailboxes[slot.loop], mailboxes[slot.loop].put(command))
         }
-        if let (loop, result) = posted { mailboxes[loop].finish(result, command) }
+        queued?.finish()
     }
 }
 
 /// The place of a transfer or stream among those of its host and on a loop.
 final class LoopSlot: @unchecked Sendable {  // its variables are guarded by the dispatcher's lock
-    let id: Int
+    let number: Int
     /// A hash of the host; 0 for a stream.
     let host: UInt64
     /// Whether the transfer opens a connection even if one is idle.
@@ -120,17 +126,19 @@ final class LoopSlot: @unchecked Sendable {  // its variables are guarded by the
     /// The loop on which its place is; `nil` while it waits.
     fileprivate(set) var place: Int?
     fileprivate var isReleased = false
+    /// What the last call for the transfer said.
+    fileprivate var isSuspended = false
     fileprivate var isCounted = false
 
-    fileprivate init(_ id: Int, request: TransferRequest, dispatcher: LoopDispatcher) {
-        self.id = id
+    fileprivate init(_ number: Int, request: TransferRequest, dispatcher: LoopDispatcher) {
+        self.number = number
         host = Transfer.hostKey(of: request.url)
         isFresh = request.opensConnectionOnly
         self.dispatcher = dispatcher
     }
 
-    fileprivate init(_ id: Int, dispatcher: LoopDispatcher) {
-        self.id = id
+    fileprivate init(_ number: Int, dispatcher: LoopDispatcher) {
+        self.number = number
         host = 0
         isFresh = false
         self.dispatcher = dispatcher
@@ -140,8 +148,8 @@ final class LoopSlot: @unchecked Sendable {  // its variables are guarded by the
     var currentPlace: Int? { dispatcher.place(of: self) }
 
     /// Moves the transfer to the loop with its place.
-    func move(_ start: CurlTransport.Start, to place: Int, isSuspended: Bool) {
-        dispatcher.move(start, to: place, isSuspended: isSuspended)
+    func move(_ transfer: CurlTransfer, to place: Int, isSuspended: Bool) {
+        dispatcher.move(transfer, to: place, isSuspended: isSuspended)
     }
 
     /// Passes the place on; only the first call counts.
@@ -289,7 +297,7 @@ extension LoopDispatcher.State {
     fileprivate mutating func release(_ slot: LoopSlot, wasShared: Bool?) -> [LoopSlot] {
         guard !slot.isReleased else { return [] }
         slot.isReleased = true
-        if slots[slot.id] === slot { slots[slot.id] = nil }
+        if slots[slot.number] === slot { slots[slot.number] = nil }
         if let place = slot.place { loads[place] -= 1 }
         guard slot.isCounted || slot.isShared, var host = hosts.removeValue(forKey: slot.host) else { return [] }
         if wasShared == false { sharing.failed(slot.host) }

@@ -6,7 +6,7 @@ import Dispatch
 /// The queue of commands for the thread, and the thread's sleep state.
 final class Mailbox: Sendable {
     /// What is left to do once a command was queued, or was not.
-    enum Posted {
+    enum Posted: Sendable {
         /// The thread to wake, if it sleeps.
         case accepted(WakeUp?)
         /// The first command: the caller has to start the thread.
@@ -85,6 +85,24 @@ final class Mailbox: Sendable {
         case .refused: command.refuse(CurlewError.sessionInvalidated, by: self)
         case .needsThread: startThread()
         }
+    }
+
+    /// Queues a command for a transfer, on its loop: this one, unless there are several. `nil` if no loop has the transfer.
+    func put(_ command: CurlTransport.Command, for number: Int) -> QueuedCommand? {
+        guard count > 1 else { return QueuedCommand(command, self, put(command)) }
+        return dispatcher?.put(command, for: number)
+    }
+
+    /// Queues a transfer for its loop.
+    func put(_ transfer: CurlTransfer) -> QueuedCommand {
+        if count > 1, let dispatcher { return dispatcher.put(transfer) }
+        return QueuedCommand(.start(transfer), self, put(.start(transfer)))
+    }
+
+    /// Queues a stream for its loop.
+    func put(_ stream: CurlStream) -> QueuedCommand {
+        if count > 1, let dispatcher { return dispatcher.put(stream) }
+        return QueuedCommand(.openStream(stream), self, put(.openStream(stream)))
     }
 
     private func startThread() {
@@ -198,6 +216,22 @@ final class Mailbox: Sendable {
             return state.isSleeping
         }
     }
+}
+
+/// A command that was queued, or was not, and what is left to do then.
+struct QueuedCommand: Sendable {
+    private let command: CurlTransport.Command
+    private let mailbox: Mailbox
+    private let posted: Mailbox.Posted
+
+    init(_ command: CurlTransport.Command, _ mailbox: Mailbox, _ posted: Mailbox.Posted) {
+        self.command = command
+        self.mailbox = mailbox
+        self.posted = posted
+    }
+
+    /// Wakes the thread, or starts it. Users' code may follow: not while a lock is held.
+    func finish() { mailbox.finish(posted, command) }
 }
 
 extension Mailbox.State {

@@ -18,6 +18,10 @@ enum Thread {
         }
     }
 
+    /// The least size of a thread's stack, in bytes: tasks may run here, and decoding JSON of 512 levels takes more than the 512 KiB or less that
+    /// musl gives a thread.
+    private static let leastStackSize = 2 << 20
+
     /// The calling thread.
     static var current: Handle { Handle(thread: pthread_self()) }
 
@@ -29,7 +33,13 @@ enum Thread {
         #else
         var thread = pthread_t()
         #endif
-        let code = pthread_create(&thread, nil, threadMain, context.toOpaque())
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        var stackSize = 0
+        pthread_attr_getstacksize(&attributes, &stackSize)
+        if stackSize < leastStackSize { pthread_attr_setstacksize(&attributes, leastStackSize) }
+        let code = pthread_create(&thread, &attributes, threadMain, context.toOpaque())
         guard code != 0 else { return nil }
         context.release()
         return code

@@ -58,12 +58,13 @@ public final class AlternativeServices: Sendable, Hashable {
 
     /// Creates a store that begins with the contents of a file, if it is there, and that ``save()`` writes to it. Blocks while reading.
     ///
-    /// - Throws: the system's error if the file can't be read, and `DecodingError` if its contents were not written by ``save()``.
+    /// - Throws: `CocoaError` if the file can't be read, is no regular file (a symbolic link is not followed) or has more than 4 MiB, and
+    ///   `DecodingError` if its contents were not written by ``save()``.
     public init(file: URL) throws {
         self.file = file
         var state = State()
         if FileManager.default.fileExists(atPath: file.path) {
-            let entries = try JSONDecoder().decode([Entry].self, from: Data(contentsOf: file))
+            let entries = try JSONDecoder().decode([Entry].self, from: PrivateFile.read(file.path, upTo: 4 << 20))
             for entry in entries.prefix(Self.capacity) {
                 state.entries[RouteTarget(host: entry.host.comparableHost, port: entry.port)] = entry
             }
@@ -211,7 +212,7 @@ enum AlternativeOffer: Equatable {
 extension String {
     fileprivate var trimmed: String { String(trimmingScalars { $0 == " " || $0 == "\t" }) }
 
-    fileprivate var isAllDigits: Bool { !isEmpty && utf8.allSatisfy { (0x30...0x39).contains($0) } }
+    var isAllDigits: Bool { !isEmpty && utf8.allSatisfy { (0x30...0x39).contains($0) } }
 }
 
 // MARK: - Transfers
@@ -263,7 +264,7 @@ extension EventLoopThread {
     /// Sends a transfer over TCP whose alternative could not be reached.
     func runWithoutAlternative(_ transfer: Transfer) {
         takeBack(transfer)
-        connectionReporter?.ended(transfer.id, .completed(nil))
+        connectionReporter?.ended(transfer.number, .completed(nil))
         run(transfer)
     }
 }

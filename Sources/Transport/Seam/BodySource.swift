@@ -40,9 +40,26 @@ extension BodySource {
 }
 
 /// The bytes of a body whose number is not the announced one, to be reported as ``TransferFailure/Kind/requestBody``.
-package enum BodyLengthMismatch: Error {
-    case fewer
-    case more
+package struct BodyLengthMismatch: Error {
+    package enum Amount {
+        case fewer
+        case more
+    }
+
+    package let amount: Amount
+    /// The file that has changed; `nil` for another body.
+    let path: String?
+    /// The number of bytes, as far as it is known.
+    package let actual: Int64?
+
+    package init(_ amount: Amount, path: String? = nil, actual: Int64? = nil) {
+        (self.amount, self.path, self.actual) = (amount, path, actual)
+    }
+
+    func message(announced: Int64) -> String {
+        guard let path else { return "The request's body has \(amount) than the \(announced) bytes announced" }
+        return "The file \(path) has \(amount) bytes than the \(announced) that it had when the request was made"
+    }
 }
 
 /// The result of reading a body.

@@ -36,31 +36,36 @@ struct PartitionWriter {
     static func makeToken() -> String { "\(UInt64.random(in: 0...UInt64.max)).\(UInt64.random(in: 0...UInt64.max))" }
 }
 
+/// What tells a change of a regular file's contents.
+struct FileVersion: Hashable {
+    private let (device, inode, size): (UInt64, UInt64, Int64)
+    private let (seconds, nanoseconds): (Int, Int)
+    /// Of the last change of the file's status, which no copy takes over.
+    private let (changeSeconds, changeNanoseconds): (Int, Int)
+
+    /// `nil` if there is no such file, or it is not a regular one.
+    init?(_ path: String) {
+        var status = stat()
+        // Opening a FIFO or a device may block.
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        (device, inode, size) = (UInt64(truncatingIfNeeded: status.st_dev), UInt64(status.st_ino), Int64(status.st_size))
+        (seconds, nanoseconds) = (status.modificationTime.tv_sec, status.modificationTime.tv_nsec)
+        (changeSeconds, changeNanoseconds) = (status.changeTime.tv_sec, status.changeTime.tv_nsec)
+    }
+}
+
 /// SHA-256 digests of files by path. A file is read again only after a change, because options are prepared for each request to a host with
 /// a trust policy.
 private final class FileDigests: Sendable {
     static let shared = FileDigests()
 
-    private struct Version: Hashable {
-        let (device, inode, size): (UInt64, UInt64, Int64)
-        let (seconds, nanoseconds): (Int, Int)
-
-        init?(_ path: String) {
-            var status = stat()
-            // Opening a FIFO or a device may block.
-            guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-            (device, inode, size) = (UInt64(truncatingIfNeeded: status.st_dev), UInt64(status.st_ino), Int64(status.st_size))
-            (seconds, nanoseconds) = (status.modificationTime.tv_sec, status.modificationTime.tv_nsec)
-        }
-    }
-
     /// The most files remembered; beyond it all are forgotten.
     private static let limit = 256
-    private let known = Lock([String: (version: Version, digest: String)]())
+    private let known = Lock([String: (version: FileVersion, digest: String)]())
 
     /// The SHA-256 digest of a regular file's contents; `nil` if it can't be read.
     func digest(of path: String) -> String? {
-        guard let version = Version(path) else { return nil }
+        guard let version = FileVersion(path) else { return nil }
         if let file = known.withLock({ $0[path] }), file.version == version { return file.digest }
         guard let contents = try? Data(contentsOf: URL(fileURLWithPath: path)) else { return nil }
         let digest = SHA256.digest(of: contents).hexDigits
@@ -78,9 +83,10 @@ extension PreparedOptions {
         let bytes: Data
         let text: String
 
-        init(_ options: TransferOptions, isSecure: Bool) {
+        fileprivate init(_ prepared: PreparedOptions, isSecure: Bool) {
             var writer = PartitionWriter()
-            options.add(to: &writer, isSecure: isSecure)
+            prepared.options.add(to: &writer, isSecure: isSecure)
+            writer.add("transport", prepared.transportPartition)
             bytes = writer.bytes
             text = writer.text
         }
@@ -90,7 +96,7 @@ extension PreparedOptions {
     fileprivate func partition(isSecure: Bool) -> Partition {
         partitions.withLock { known in
             if let partition = isSecure ? known.secure : known.plain { return partition }
-            let partition = Partition(options, isSecure: isSecure)
+            let partition = Partition(self, isSecure: isSecure)
             if isSecure { known.secure = partition } else { known.plain = partition }
             return partition
         }
@@ -100,9 +106,10 @@ extension PreparedOptions {
 extension TransferRequest {
     /// What separates the responses that requests may share: who answers, and as whom the request is sent. Empty for plain requests.
     ///
-    /// Equal for equal addresses, trust, client certificate, routing, proxy (where that decides who answers), field `Host`, and fields with
-    /// secrets. Cookies of the session's store count by the store, those that the program gives a request by their values. `Authorization` is
-    /// left to the rules of HTTP caching, which know responses that are `public`.
+    /// Equal for equal addresses, trust, client certificate, routing, proxy (where that decides who answers), kind of transport
+    /// (``Transport/cachePartition``), field `Host`, and fields with secrets. Cookies of the session's store count by the store, those that
+    /// the program gives a request by their values. `Authorization` is left to the rules of HTTP caching, which know responses that are
+    /// `public`.
     package var partition: String {
         let own = prepared.partition(isSecure: isSecure)
         let marks = Redaction.current
@@ -115,14 +122,38 @@ extension TransferRequest {
                 writer?.add("options", own.bytes)
             }
             if let jarCookies, field.isNamed("Cookie") {
-                // Not by their values, which servers change with each response: they belong to one user of the session.
+                // Not by their values, which servers change with each response: they belong to one user of the session. By their names,
+                // because a login adds one, and not all are sent with each request.
                 writer?.add("jar", jarCookies.jar)
+                writer?.add("cookie.names", jarCookies.names)
                 writer?.add("cookie", jarCookies.given)
             } else {
                 writer?.add(field.name.lowercased(), field.value)
             }
         }
         return writer?.text ?? own.text
+    }
+
+    /// As whom the request is sent: a digest of its fields with secrets and of `Host`, by their values; empty without any. For what outlives
+    /// a session, in which a store of cookies has no identity.
+    package var sender: String {
+        let marks = Redaction.current
+        var writer = PartitionWriter()
+        for field in headers
+        where Self.mayDistinguish(field.name) && (field.isNamed("Host") || marks.hides(header: field.name)) {
+            writer.add(field.name.lowercased(), field.value)
+        }
+        if url.withoutUserInfo != url { writer.add("url", url) }
+        return writer.text
+    }
+
+    /// Who answers, as far as the options decide it.
+    package var responder: String { prepared.partition(isSecure: isSecure).text }
+
+    /// Whether another request's options, of equal values, lead to the same server as the same client also by their bytes: texts are equal if
+    /// they are canonically equivalent, and files by their paths.
+    func hasEqualPartition(_ other: TransferRequest) -> Bool {
+        prepared.partition(isSecure: isSecure).bytes == other.prepared.partition(isSecure: isSecure).bytes
     }
 
     /// Whether a field is none of those that most requests have, and that are neither secret nor name the host: looking a name up takes
@@ -145,20 +176,17 @@ extension TransferRequest {
 // A property of these types that is not added here is one that does not decide who answers; a test lists them.
 
 extension TransferOptions {
-    /// The proxies of the environment.
-    private static let environmentProxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
-
     fileprivate func add(to writer: inout PartitionWriter, isSecure: Bool) {
         addresses.add(to: &writer)
         tls.add(to: &writer)
         reachBox?.value.add(to: &writer)
         writer.add("interface", interface)
-        // A proxy only forwards what TLS protects, as long as the server is verified.
-        guard !isSecure || !tls.verifiesServer,
-            let proxy = Self.environmentProxies.proxy(isSecure: isSecure, policy: proxy)
+        // A proxy only forwards what TLS protects, as long as the server is verified; it may reach addresses that are not allowed here.
+        guard !isSecure || !tls.verifiesServer || addresses.isLimited,
+            let proxy = ProxySettings.ofProcess.candidate(isSecure: isSecure, policy: proxy)
         else { return }
         writer.add("proxy", proxy.url)
-        writer.add("proxy.except", proxy.exceptions)
+        writer.add("proxy.except", proxy.exceptions.joined(separator: ","))
     }
 }
 
@@ -179,11 +207,19 @@ extension TLSOptions {
         writer.add("tls.stapled", if: requiresStapledResponse)
         writer.add("tls.revoked", revocationListFile)
         for hash in publicKeyHashes.map({ $0.hexDigits }).sorted() { writer.add("tls.keyHash", hash) }
-        if let certificateAuthorities { writer.add("tls.authorities", certificateAuthorities) }
-        writer.add("tls.authorityFile", contentsOf: certificateAuthorityFile)
-        if let additionalAuthorities { writer.add("tls.additionalAuthorities", additionalAuthorities.pem) }
+        if let pinnedAuthorities { writer.add("tls.authorities", pinnedAuthorities) } else { addAuthorities(to: &writer) }
         clientCertificate?.add(to: &writer)
         trust?.add(to: &writer)
+    }
+
+    private func addAuthorities(to writer: inout PartitionWriter) {
+        if let certificateAuthorities { writer.add("tls.authorities", certificateAuthorities) }
+        if certificateAuthorities == nil {
+            writer.add("tls.authorityFile", contentsOf: certificateAuthorityFile)
+            // What the environment names are the system's, which differ from machine to machine and count nowhere.
+            writer.add("tls.noEnvironment", if: certificateAuthorityFile == nil && !usesEnvironment)
+        }
+        if let additionalAuthorities { writer.add("tls.additionalAuthorities", additionalAuthorities.pem) }
     }
 }
 
@@ -219,6 +255,7 @@ extension TrustRequirement {
 extension ReachOptions {
     fileprivate func add(to writer: inout PartitionWriter) {
         routing.add(to: &writer)
+        if ipVersion != .any { writer.add("ipVersion", ipVersion == .v4 ? "4" : "6") }
         writer.add("doh", dohURL)
         writer.add("doh.any", if: dohURL != nil && !dohVerifiesServer)
         if let mark = socket.mark { writer.add("socket.mark", String(mark)) }
@@ -232,11 +269,11 @@ extension RoutingOptions {
         case .abstract(let name)?: writer.add("unix.abstract", name)
         case nil: break
         }
-        for (key, addresses) in (resolve?.entries ?? [:]).sorted(by: { $0.key < $1.key }) {
+        for (key, addresses) in (resolve?.values ?? [:]).sorted(by: { $0.key < $1.key }) {
             writer.add("resolve", key)
             for address in addresses { writer.add("resolve.address", address) }
         }
-        for (key, place) in (connectTo?.entries ?? [:]).sorted(by: { $0.key < $1.key }) {
+        for (key, place) in (connectTo?.values ?? [:]).sorted(by: { $0.key < $1.key }) {
             writer.add("connectTo", key)
             writer.add("connectTo.place", place)
         }

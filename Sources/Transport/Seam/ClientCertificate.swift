@@ -7,11 +7,22 @@ import CurlewHTTP
 /// request, or one of ``origins``. A redirect, or whatever else follows, to another origin is sent without it, and so is a part of a
 /// segmented download that comes from another origin than that of the first URL. A proxy never gets it.
 ///
+/// Nor does a host that is refused by its chain, its name, ``TLSOptions/publicKeyHashes``, a trust policy or a closure: these decide before the
+/// certificate is sent. Only a stapled response (``TLSOptions/requiresStapledResponse``) is verified afterwards.
+///
 /// The key never leaves the process. Descriptions contain neither key nor password.
 public struct ClientCertificate: Sendable, Hashable {
     enum Source: Sendable, Hashable {
         case data(Data)
         case file(String)
+
+        fileprivate var path: String? { if case .file(let path) = self { path } else { nil } }
+
+        /// The contents; `nil` for a file that can't be read.
+        fileprivate func read() -> Source? {
+            guard let path else { return self }
+            return (try? Data(contentsOf: URL(fileURLWithPath: path))).map { .data($0) }
+        }
     }
 
     enum Form: Sendable, Hashable {
@@ -25,6 +36,8 @@ public struct ClientCertificate: Sendable, Hashable {
         let certificate: Source
         let key: Source?
         let password: String?
+        /// What the files contained when they were last read.
+        private let known = Lock((versions: [FileVersion](), contents: Contents?.none))
 
         init(_ form: Form, _ certificate: Source, key: Source?, password: String?) {
             self.form = form
@@ -41,9 +54,37 @@ public struct ClientCertificate: Sendable, Hashable {
         func hash(into hasher: inout Hasher) {
             hasher.combine(certificate)
         }
+
+        var hasFiles: Bool { certificate.path != nil || key?.path != nil }
+
+        /// The same with what the files contain now, which are read again only after a change; `nil` if one is no regular file, or can't be
+        /// read.
+        fileprivate var current: Contents? {
+            let paths = [certificate.path, key?.path].compactMap { $0 }
+            let versions = paths.compactMap { FileVersion($0) }
+            guard versions.count == paths.count else { return nil }
+            if let contents = known.withLock({ $0.versions == versions ? $0.contents : nil }) { return contents }
+            guard let certificate = certificate.read() else { return nil }
+            var read: Source?
+            if let key {
+                read = key.read()
+                guard read != nil else { return nil }
+            }
+            let contents = Contents(form, certificate, key: read, password: password)
+            known.withLock { $0 = (versions, contents) }
+            return contents
+        }
     }
 
-    let contents: Contents
+    private(set) var contents: Contents
+
+    /// The certificate with what its files contain now, so that an exchange, the connections it may use and the responses it may share belong
+    /// to one identity. The same if they can't be read, which libcurl then reports.
+    package var read: ClientCertificate {
+        var certificate = self
+        if let current = contents.current { certificate.contents = current }
+        return certificate
+    }
 
     /// The only origins to which the certificate is sent, by requests to them and by redirects alike, such as `https://api.example.org` or
     /// `https://api.example.org:8443`; `nil`, the default, for the origin of each request.
@@ -91,7 +132,9 @@ public struct ClientCertificate: Sendable, Hashable {
         ClientCertificate(contents: Contents(.pem, .data(certificate), key: .data(key), password: password))
     }
 
-    /// A certificate in a PEM file, and its key in a PEM file, which may be the same. Read again for each connection.
+    /// A certificate in a PEM file, and its key in a PEM file, which may be the same.
+    ///
+    /// Read again after a change, before the next exchange, which neither uses connections nor shares responses of the earlier identity.
     public static func pem(file: String, keyFile: String, password: String? = nil) -> ClientCertificate {
         ClientCertificate(contents: Contents(.pem, .file(file), key: .file(keyFile), password: password))
     }
@@ -101,7 +144,7 @@ public struct ClientCertificate: Sendable, Hashable {
         ClientCertificate(contents: Contents(.pkcs12, .data(archive), key: nil, password: password))
     }
 
-    /// Certificates and key in one PKCS #12 file (RFC 7292). Read again for each connection.
+    /// Certificates and key in one PKCS #12 file (RFC 7292). Read again after a change, as in ``pem(file:keyFile:password:)``.
     public static func pkcs12(file: String, password: String) -> ClientCertificate {
         ClientCertificate(contents: Contents(.pkcs12, .file(file), key: nil, password: password))
     }

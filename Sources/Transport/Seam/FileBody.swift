@@ -5,14 +5,10 @@ import Dispatch
 /// A body in a regular file, read while it is sent and never entirely in memory.
 ///
 /// The file is opened off the transport's thread when the transfer begins, and must keep the length that it had when this body was created:
-/// a truncated file fails the transfer, appended bytes are not sent.
+/// one that has grown or shrunk by the time at which its last bytes are read fails the transfer with
+/// ``TransferFailure/Kind/requestBody``. A file whose length is reported as 0 although it has bytes, as those of `/proc`, is read to its end
+/// and sent chunked.
 public final class FileBody: BodySource {
-    /// The file no longer has the length that it had when the body was created.
-    package struct LengthChanged: Error {
-        /// The length in bytes, as far as it is known.
-        package let actual: Int64
-    }
-
     private struct State {
         var descriptor: Int32?
         /// Whether a transfer reads the body; a file that is opened later than that is closed again.
@@ -26,39 +22,27 @@ public final class FileBody: BodySource {
     private static let pageSize = 4096
 
     package let path: String
-    private let size: Int64
-    /// Whether a file that has grown, or was truncated, fails with ``LengthChanged``.
-    private let isExact: Bool
+    private let size: Int64?
     private let state = Lock(State())
 
     /// Creates a body from a file.
     ///
     /// - Throws: `CocoaError.fileReadNoSuchFile`, `.fileReadNoPermission` or `.fileReadUnknown` with the path in `NSFilePath`, when the
     ///   file doesn't exist, can't be read, or is not a regular file.
-    public convenience init(path: String) throws {
-        try self.init(path: path, isExact: false)
-    }
-
-    /// Creates a body from a file that fails with ``LengthChanged`` if the file's length changes.
-    package convenience init(exactly path: String) throws {
-        try self.init(path: path, isExact: true)
-    }
-
-    private init(path: String, isExact: Bool) throws {
+    public init(path: String) throws {
         var status = stat()
         guard stat(path, &status) == 0 else { throw FileError.reading(path, errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw FileError.reading(path, EINVAL) }
         guard access(path, R_OK) == 0 else { throw FileError.reading(path, errno) }
         self.path = path
-        self.isExact = isExact
-        size = Int64(status.st_size)
+        size = FileLength.known(status, of: path)
     }
 
     deinit {
         state.withLock { closeFile(&$0) }
     }
 
-    /// The file's size when this body was created.
+    /// The file's size when this body was created; `nil` if the system does not know it.
     public var length: Int64? { size }
 
     /// Opens the file on another thread, because that may block.
@@ -85,19 +69,21 @@ public final class FileBody: BodySource {
             }
             state.offset += Int64(count)
             // There is no further read after the last of the announced bytes.
-            if state.offset == size { closeFile(&state) }
-            return .bytes(count)
+            if count == 0 || state.offset == size { closeFile(&state) }
+            return count == 0 ? .end : .bytes(count)
         }
     }
 
     /// Why a read fails the body; `nil` if it does not.
     private func failure(count: Int, _ descriptor: Int32, at offset: Int64) -> (any Error)? {
-        let failure = count > 0 ? nil : FileError.reading(path, count < 0 ? errno : ENODATA)
+        guard count >= 0 else { return FileError.reading(path, errno) }
         // Checked before the last bytes are sent, so that a body with a wrong end is never complete.
-        guard isExact, count == 0 || offset + Int64(count) == size else { return failure }
+        guard let size, count == 0 || offset + Int64(count) == size else { return nil }
         var status = stat()
-        guard fstat(descriptor, &status) == 0, Int64(status.st_size) != size else { return failure }
-        return LengthChanged(actual: Int64(status.st_size))
+        var actual = fstat(descriptor, &status) == 0 ? Int64(status.st_size) : size
+        // Some files of the kernel end before their size.
+        if count == 0, actual == size { actual = offset }
+        return actual == size ? nil : BodyLengthMismatch(actual < size ? .fewer : .more, path: path, actual: actual)
     }
 
     /// The number of bytes to read. The first read of a large file is slightly shorter, so that the following ones are page-aligned in the
@@ -106,6 +92,7 @@ public final class FileBody: BodySource {
     /// libcurl's buffer begins 16 bytes into a page, as all large glibc allocations do. Copying pages to such an address takes the kernel
     /// twice as long on some processors (AMD Zen 3), which is half the cost of an upload.
     private func readSize(for buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
+        guard let size else { return buffer.count }
         let left = size - offset
         guard left > buffer.count, buffer.count >= 16 * Self.pageSize else { return Int(min(left, Int64(buffer.count))) }
         let end = Int(truncatingIfNeeded: offset) &+ buffer.count

@@ -4,32 +4,23 @@ import CurlewHTTP
 /// The proxy of a transfer in libcurl's terms.
 struct Proxy: Equatable {
     let url: String
-    /// Hosts that are reached directly, in the form in which hosts are compared, separated by commas.
-    let exceptions: String
-
-    /// - Parameter exceptions: the names of hosts as given, separated by commas or spaces.
-    init(url: String, exceptions: String) {
-        self.url = url
-        self.exceptions = exceptions.isEmpty ? exceptions : Self.normalized(exceptions)
-    }
-
-    /// libcurl compares the names with the host to which it connects, and converts none of them.
-    private static func normalized(_ names: String) -> String {
-        names.utf8.split { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: " ") }.map { name in
-            let hasDot = name.first == UInt8(ascii: ".")
-            return (hasDot ? "." : "") + String(Substring(hasDot ? name.dropFirst() : name)).comparableHost
-        }.joined(separator: ",")
-    }
 
     /// Whether the connection to the proxy itself uses TLS.
     var isSecure: Bool { url.prefix(8).equalsIgnoringASCIICase("https://") }
+
+    /// Whether it passes bytes on, and does not read requests.
+    var isSOCKS: Bool { url.prefix(5).equalsIgnoringASCIICase("socks") }
 }
 
-/// The proxies of the environment, read once for a session.
+/// The proxies of the environment.
 struct ProxySettings {
+    /// Read once, so that connections and partitions agree, of all sessions and loops: sessions may share a cache.
+    static let ofProcess = ProxySettings(environment: ProcessInfo.processInfo.environment)
+
     private let http: String?
     private let https: String?
-    private let exceptions: String
+    private let noProxy: String
+    private let exceptions: ProxyExceptions
 
     init(environment: [String: String]) {
         func value(_ names: String...) -> String? {
@@ -39,27 +30,30 @@ struct ProxySettings {
         // HTTP_PROXY is not read, because in a CGI program it holds the client's "Proxy" header field.
         http = value("http_proxy") ?? all
         https = value("https_proxy", "HTTPS_PROXY") ?? all
-        exceptions = value("no_proxy", "NO_PROXY") ?? ""
+        noProxy = value("no_proxy", "NO_PROXY") ?? ""
+        exceptions = ProxyExceptions([noProxy])
     }
 
-    /// The proxy of a transfer; `nil` for none, as over a Unix domain socket, and for HTTP/3 only.
-    func proxy(for url: String, isSecure: Bool, options: TransferOptions) -> Proxy? {
-        guard options.reachBox?.value.routing.unixSocket == nil, options.httpVersion != .http3Only else { return nil }
-        let proxy = proxy(isSecure: isSecure, policy: options.proxy)
-        guard options.addresses.isLimited, let proxy else { return proxy }
-        // Decided here and not by libcurl, because what is checked depends on it.
-        guard !proxy.url.isEmpty, RouteTarget(url: url).map({ proxy.applies(to: $0.host) }) ?? true else { return nil }
-        return Proxy(url: proxy.url, exceptions: "")
+    /// The proxy that a transfer uses; `nil` for none, as over a Unix domain socket, and for HTTP/3 only.
+    ///
+    /// The only place that decides it: libcurl's rules for exceptions differ from version to version.
+    func proxy(for url: String, isSecure: Bool, options: PreparedOptions) -> Proxy? {
+        let policy = options.options.proxy
+        guard let (proxy, _) = candidate(isSecure: isSecure, policy: policy), !proxy.isEmpty,
+            options.options.reachBox?.value.routing.unixSocket == nil, options.options.httpVersion != .http3Only
+        else { return nil }
+        let exceptions = if case .environment = policy { self.exceptions } else { options.proxyExceptions }
+        if let target = RouteTarget(url: url), exceptions.contains(target) { return nil }
+        return Proxy(url: proxy)
     }
 
-    /// The proxy for a URL's scheme; `nil` for none.
-    func proxy(isSecure: Bool, policy: ProxyPolicy) -> Proxy? {
+    /// The proxy for a URL's scheme, and the hosts that are reached without it, as they were given; `nil` for none.
+    func candidate(isSecure: Bool, policy: ProxyPolicy) -> (url: String, exceptions: [String])? {
         switch policy {
         case .none: nil
-        case .url(let url, let except): Proxy(url: url, exceptions: except.joined(separator: ","))
-        case .schemes(let http, let https, let except):
-            (isSecure ? https : http).map { Proxy(url: $0, exceptions: except.joined(separator: ",")) }
-        case .environment: (isSecure ? https : http).map { Proxy(url: $0, exceptions: exceptions) }
+        case .url(let url, let except): (url, except)
+        case .schemes(let http, let https, let except): (isSecure ? https : http).map { ($0, except) }
+        case .environment: (isSecure ? https : http).map { ($0, [noProxy]) }
         }
     }
 }
@@ -68,12 +62,12 @@ struct ProxySettings {
 
 extension Proxy: CustomReflectable {
     /// The equivalent policy, whose description redacts user name and password.
-    var customMirror: Mirror { .redacted(self, ["policy": ProxyPolicy.url(url, except: [exceptions])]) }
+    var customMirror: Mirror { .redacted(self, ["policy": ProxyPolicy.url(url)]) }
 }
 
 extension ProxySettings: CustomReflectable {
     /// Redacted as for ``Proxy``.
     var customMirror: Mirror {
-        .redacted(self, ["policy": ProxyPolicy.schemes(http: http, https: https, except: [exceptions])])
+        .redacted(self, ["policy": ProxyPolicy.schemes(http: http, https: https, except: [noProxy])])
     }
 }

@@ -8,12 +8,23 @@ package enum UnixSocket: Sendable, Hashable {
     /// A socket in Linux's abstract namespace, by its name without the leading NUL.
     case abstract(String)
 
+    /// By the bytes: texts are equal if they are canonically equivalent.
+    package static func == (lhs: UnixSocket, rhs: UnixSocket) -> Bool {
+        switch (lhs, rhs) {
+        case (.path(let name), .path(let other)), (.abstract(let name), .abstract(let other)): name.hasSameBytes(as: other)
+        default: false
+        }
+    }
+
     /// The path or name.
     var name: String {
         switch self {
         case .path(let name), .abstract(let name): name
         }
     }
+
+    /// For messages: the path, or the name with the sign that the system's tools write for its leading NUL.
+    var shown: String { if case .abstract = self { "@\(name)" } else { name } }
 }
 
 /// Where transfers connect to: the options that a request can have of its own.
@@ -89,7 +100,8 @@ extension TransferOptions {
     /// redirect to another origin is followed over TCP, and one back to it uses the socket again. Responses are not cached.
     ///
     /// A path that is empty, contains a NUL or has more than 107 bytes fails with ``TransferFailure/Kind/configuration``, a socket on which
-    /// no server listens with ``TransferFailure/Kind/connect``. Setting it removes ``abstractUnixSocket``.
+    /// no server listens with ``TransferFailure/Kind/connect``, the path and the system's reason in its
+    /// message. Setting it removes ``abstractUnixSocket``.
     public var unixSocketPath: String? {
         get { if case .path(let path) = reach.routing.unixSocket { path } else { nil } }
         set { reach.routing.unixSocket = newValue.map { .path($0) } }
@@ -200,6 +212,9 @@ extension TransferOptions {
 }
 
 extension TransferRequest {
+    /// Where the transfer connects to; that of a plain request without any options of this kind.
+    package var routing: RoutingOptions { prepared.options.reachBox?.value.routing ?? RoutingOptions() }
+
     /// The Unix domain socket that the transfer uses; `nil` for TCP.
     package var unixSocket: UnixSocket? {
         get { prepared.options.reachBox?.value.routing.unixSocket }

@@ -11,12 +11,17 @@ public struct ResponseHead: Sendable, Hashable {
     public internal(set) var expectedBodyLength: Int64?
     /// The heads of the interim responses (1xx; RFC 9110, section 15.2) that came before this one in answer to the same request, in the order
     /// received: `100 Continue`, `103 Early Hints` (RFC 8297). Empty if there were none, and for a response from a cache.
-    public internal(set) var interimResponses: [ResponseHead] = []
+    ///
+    /// ``TransferObserver/transfer(_:didReceiveInterim:)`` reports them as they come, but for `100 Continue`.
+    public package(set) var interimResponses: [ResponseHead] = []
     /// Whether a cache has delivered it, perhaps long after it was received; `false` by default.
     package var isFromCache = false
     /// What the field lines begin with, as far as that is known.
     var initials = LineInitials.unknown
     private let bytes: [UInt8]
+
+    /// Whether a status is that of an interim response (RFC 9110, section 15.2): not 101, after which there is no other.
+    package static func isInterim(_ statusCode: Int) -> Bool { (100..<200).contains(statusCode) && statusCode != 101 }
 
     /// Creates a head from its bytes: status line and field lines, each with its line break, without the blank line at the end.
     ///
@@ -145,8 +150,8 @@ public struct ResponseHead: Sendable, Hashable {
         }
     }
 
-    /// Calls `body` for each field until it returns `false`. Lines without a colon or a name, or with control characters in the name, are
-    /// skipped.
+    /// Calls `body` for each field until it returns `false`. Lines without a colon or a name, or with white space or control characters in
+    /// the name, are skipped: also white space before the colon makes a line no field (RFC 9112, section 5.1), for libcurl too.
     private func forEachField(_ body: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) {
         var start = endOfLine(from: bytes.startIndex)
         // Lines folded onto the status line belong to no field.
@@ -157,8 +162,8 @@ public struct ResponseHead: Sendable, Hashable {
             let line = bytes[start..<end]
             start = end
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
-            let name = trimmed(line[..<colon])
-            guard !name.isEmpty, !name.contains(where: { $0 < space }) else { continue }
+            let name = line[..<colon]
+            guard !name.isEmpty, !name.contains(where: { $0 <= space }) else { continue }
             if !body(name, trimmed(line[(colon + 1)...])) { return }
         }
     }

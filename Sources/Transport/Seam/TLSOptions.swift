@@ -39,18 +39,24 @@ public struct TLSOptions: Sendable, Hashable {
     /// Without close_notify, an attacker may have truncated the body. `false` is for old hosts that never send it.
     public var requiresCloseNotify = true
     /// Whether the host must staple an OCSP response saying that its certificate is not revoked (RFC 6066, section 8); `false` by default,
-    /// because many hosts don't.
+    /// because many hosts don't. It does not concern proxies, nor servers that resolve names.
     public var requiresStapledResponse = false
     /// A file of certificate revocation lists in PEM (RFC 5280, section 5); `nil`, the default, disables revocation checks.
     ///
     /// Every certificate of the chain is checked: the file must have a current list of each issuer, or the chain is rejected. Anchors must
-    /// then be root certificates.
+    /// then be root certificates. The certificates of an HTTPS proxy and of a server that resolves names are checked as well.
     public var revocationListFile: String?
     /// SHA-256 hashes of public keys (`SubjectPublicKeyInfo`), one of which must be the host's (RFC 7469, section 2.4); empty, the default,
     /// for any key. Only the leaf's key is compared, not those of its issuers, and it is compared even if nothing else is verified.
     ///
     /// `openssl x509 -in server.pem -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256` prints the hash of a certificate.
     public var publicKeyHashes: Set<Data> = []
+    /// Whether `SSL_CERT_FILE` or `CURL_CA_BUNDLE`, which has precedence, and `SSL_CERT_DIR` replace the file and the directory of the
+    /// system's authorities, as they do for OpenSSL; `true` by default.
+    ///
+    /// The variables are read once, at the first connection, and not by a program that has other privileges than its user
+    /// (`secure_getenv`). With a file that can't be read connections fail. As the system's, they are no part of a cache's partition.
+    public var usesEnvironment = true
     /// Trusted certificates in PEM instead of the system's; `nil` by default. ``CertificateAuthorities/pem`` reads them from other forms.
     public var certificateAuthorities: Data?
     /// A file of trusted certificates in PEM instead of the system's; `nil` by default.
@@ -61,6 +67,8 @@ public struct TLSOptions: Sendable, Hashable {
     /// The certificate sent to hosts that request one, if they are the origin of a request or one of its ``ClientCertificate/origins``;
     /// `nil`, the default, for none.
     public var clientCertificate: ClientCertificate?
+    /// Certificates in PEM that are the only authorities of hosts: pins. A proxy is verified by the authorities above.
+    package var pinnedAuthorities: Data?
     /// Further requirements on the host's certificates.
     package var trust: TrustRequirement?
 

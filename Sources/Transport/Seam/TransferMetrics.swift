@@ -84,6 +84,9 @@ public struct TransferMetrics: Sendable, Hashable {
         get { .nanoseconds(nanoseconds.total) }
         set { nanoseconds.total = newValue.signedNanoseconds }
     }
+    /// How often the request was sent: 0 if it was not, and more than 1 if it was sent again, because a reused connection was closed before
+    /// a response, or because the connection's authentication (NTLM, Negotiate) takes several exchanges.
+    public var timesSent = 0
     /// The bytes of the request's head as sent, all attempts of libcurl included.
     public var requestHeaderBytes: Int64 = 0
     /// The bytes of the last attempt's request body, as handed to the network.

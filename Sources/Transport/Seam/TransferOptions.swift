@@ -5,7 +5,9 @@ import CurlewHTTP
 public struct TransferOptions: Sendable, Hashable {
     /// The longest time for resolving the host, connecting and setting up TLS.
     ///
-    /// 30 seconds by default; `nil` leaves it to the operating system. Each address of a host gets a share of it.
+    /// 30 seconds by default; `nil` leaves it to the operating system. Each address of a host gets a share of it. The session's resolver, and a
+    /// closure that decides on the host's certificates, have as long, and without it no limit: a program that asks its user to decide needs a
+    /// longer one.
     public var connectTimeout: Duration? = .seconds(30)
 
     /// The longest wait between the request's last byte and the response's first byte.
@@ -126,21 +128,33 @@ package final class PreparedOptions: Sendable {
     let invalidity: String?
     /// Whether addresses or ports are limited.
     let isGuarded: Bool
+    /// Those of the policy; the environment has its own.
+    let proxyExceptions: ProxyExceptions
     /// Whether how a transfer is set up may depend on its URL: its route, its proxy, its certificate.
     let dependsOnURL: Bool
     /// Whether there is a client certificate without origins of its own, which belongs to that of each request.
     package let hasUnboundCertificate: Bool
+    /// Whether there is a client certificate in files.
+    let hasCertificateFiles: Bool
     /// The partitions of requests with these options, once they are known.
     let partitions = Lock((secure: Partition?.none, plain: Partition?.none))
+    /// The ``Transport/cachePartition`` of the session's transport.
+    let transportPartition: String?
 
-    package init(_ options: TransferOptions) {
+    package init(_ options: TransferOptions, transportPartition: String? = nil) {
         self.options = options
+        self.transportPartition = transportPartition
+        proxyExceptions = ProxyExceptions(options.proxy.exceptions)
+        let exception = proxyExceptions.unusable.map {
+            "The exception \"\($0)\" of `proxy` matches no host: write a host, host:port, .domain, *.domain, an address, a range or *"
+        }
         invalidity =
             options.tls.trust?.invalidity ?? options.reachBox?.value.invalidity ?? options.httpVersion.invalidity
-            ?? options.interfaceInvalidity ?? options.tls.clientCertificate?.invalidity
+            ?? options.interfaceInvalidity ?? options.tls.clientCertificate?.invalidity ?? exception
         isGuarded = options.addresses.isLimited
         let certificate = options.tls.clientCertificate
         hasUnboundCertificate = certificate != nil && certificate?.origins == nil
+        hasCertificateFiles = certificate?.contents.hasFiles == true
         dependsOnURL = isGuarded || certificate?.origins != nil || options.reachBox?.value.hasRoutes == true
         limits = TimeLimits(options)
         connectTimeoutMilliseconds = options.connectTimeout?.atLeastOneMillisecond ?? Int(Int32.max)
@@ -152,7 +166,7 @@ package final class PreparedOptions: Sendable {
 
 /// The timeouts of one request, in place of those of its options: the options can be shared with other requests, for which handles are
 /// set up already.
-final class OwnTimeouts: Sendable {
+final class OwnLimits: Sendable {
     let connect: Duration?
     let firstByte: Duration?
     let idle: Duration?
@@ -160,8 +174,13 @@ final class OwnTimeouts: Sendable {
     let limits: TimeLimits
     /// The connect timeout in libcurl's unit; `nil` for that of the options.
     let connectMilliseconds: Int?
+    /// The header field that tells the server the time until the request's deadline; `nil` for none.
+    let deadlineField: String?
 
-    init(connect: Duration?, firstByte: Duration?, idle: Duration?, total: Duration?, otherwise limits: TimeLimits) {
+    init(
+        connect: Duration?, firstByte: Duration?, idle: Duration?, total: Duration?, otherwise limits: TimeLimits, deadlineField: String?
+    ) {
+        self.deadlineField = deadlineField
         self.connect = connect
         self.firstByte = firstByte
         self.idle = idle
@@ -219,16 +238,33 @@ extension HTTPVersionPolicy {
 
 /// The proxy that a transfer uses.
 public enum ProxyPolicy: Sendable, Hashable {
-    /// The variables `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, read once when the session is made.
+    /// The variables `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, read once in a process, when its first session is made: a later
+    /// `setenv` has no effect.
     case environment
     /// No proxy.
     case none
     /// The proxy at a URL with the scheme `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`, except for the listed hosts.
     ///
     /// User and password stand in the URL, percent-encoded: `http://name:pass%20word@proxy.example.org:3128`.
+    ///
+    /// An exception is a name (`example.org` or `.example.org`: with its subdomains; `*.example.org`: these only), an IPv4 or IPv6 address,
+    /// a range of addresses (`10.0.0.0/8`, `fd00::/8`; RFC 4632, section 3.1), which names are not resolved for, or `*` for all hosts. A
+    /// name or an address may have a port (`localhost:8080`, `[::1]:8080`). Case does not count; an element may hold several exceptions,
+    /// separated by commas or white space. With one that matches no host, transfers fail with ``TransferFailure/Kind/configuration``; one
+    /// of `no_proxy`, which has the same forms, is ignored.
     case url(String, except: [String] = [])
     /// Separate proxies for the URL schemes `http` and `https`, in the forms of ``url(_:except:)``; `nil` for no proxy.
     case schemes(http: String?, https: String?, except: [String] = [])
+}
+
+extension ProxyPolicy {
+    /// The listed hosts.
+    fileprivate var exceptions: [String] {
+        switch self {
+        case .url(_, let except), .schemes(_, _, let except): except
+        case .environment, .none: []
+        }
+    }
 }
 
 // MARK: - Descriptions

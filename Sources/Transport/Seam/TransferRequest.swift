@@ -11,7 +11,7 @@ public struct TransferRequest: Sendable {
         var headers: HTTPHeaders
         var body: (any BodySource)?
         var prepared: PreparedOptions
-        var ownTimeouts: OwnTimeouts?
+        var ownLimits: OwnLimits?
         var authentication: ConnectionAuthentication?
         var mayPause = false
         var expectsLargeBody = false
@@ -19,6 +19,7 @@ public struct TransferRequest: Sendable {
         var cachePolicy = CachePolicy.useProtocolCachePolicy
         var handlesCookies = true
         var isUpgraded = false
+        var isServerWide = false
         var mainDocumentURL: String?
         var allowsCellularAccess = true
         var source: (any AnyObject & Sendable)?
@@ -31,10 +32,13 @@ public struct TransferRequest: Sendable {
         let jar: String
         /// The cookies that the program has given the request; `nil` for none.
         let given: String?
+        /// The names of those that the session has added.
+        let names: String
 
-        package init(jar: String, given: String?) {
+        package init(jar: String, given: String?, names: [String]) {
             self.jar = jar
             self.given = given
+            self.names = names.sorted().joined(separator: ";")
         }
 
         package static func makeToken() -> String { PartitionWriter.makeToken() }
@@ -83,10 +87,10 @@ public struct TransferRequest: Sendable {
     }
     /// The options of the transfer.
     public var options: TransferOptions {
-        get { parts.ownTimeouts?.applied(to: parts.prepared.options) ?? parts.prepared.options }
+        get { parts.ownLimits?.applied(to: parts.prepared.options) ?? parts.prepared.options }
         set {
-            parts.prepared = PreparedOptions(newValue)
-            parts.ownTimeouts = nil
+            parts.prepared = PreparedOptions(newValue, transportPartition: parts.prepared.transportPartition)
+            parts.ownLimits = nil
         }
     }
     /// The authentication of the connection; `nil`, the default, for none.
@@ -130,6 +134,12 @@ public struct TransferRequest: Sendable {
         get { parts.isUpgraded }
         set { parts.isUpgraded = newValue }
     }
+    /// Whether an `OPTIONS` request is about the server as a whole, and not about its URL's path: sent with the target `*` (RFC 9112,
+    /// section 3.2.4). `false` by default.
+    public var isServerWide: Bool {
+        get { parts.isServerWide }
+        set { parts.isServerWide = newValue }
+    }
     /// The URL of the document that the request belongs to, if the user has set one: it determines whether cookies are accepted as
     /// first-party.
     package var mainDocumentURL: String? {
@@ -150,26 +160,52 @@ public struct TransferRequest: Sendable {
     var prepared: PreparedOptions { parts.prepared }
     /// Whether there is a client certificate without origins of its own; cheaper than reading the options.
     package var hasUnboundCertificate: Bool { storage.parts.prepared.hasUnboundCertificate }
-    var limits: TimeLimits { parts.ownTimeouts?.limits ?? parts.prepared.limits }
-    var connectTimeoutMilliseconds: Int { parts.ownTimeouts?.connectMilliseconds ?? parts.prepared.connectTimeoutMilliseconds }
+    /// Whether a client certificate has to be read (``readCertificate()``).
+    package var hasCertificateFiles: Bool { storage.parts.prepared.hasCertificateFiles && isSecure }
+    var limits: TimeLimits { parts.ownLimits?.limits ?? parts.prepared.limits }
+    var connectTimeoutMilliseconds: Int { parts.ownLimits?.connectMilliseconds ?? parts.prepared.connectTimeoutMilliseconds }
 
     /// Replaces timeouts, where they are not `nil`; the transfer otherwise shares the options of others.
     package mutating func setTimeouts(connect: Duration? = nil, firstByte: Duration? = nil, idle: Duration? = nil, total: Duration? = nil) {
-        let own = parts.ownTimeouts
-        parts.ownTimeouts = OwnTimeouts(
-            connect: connect ?? own?.connect, firstByte: firstByte ?? own?.firstByte, idle: idle ?? own?.idle,
-            total: total ?? own?.total, otherwise: parts.prepared.limits)
+        setOwnLimits(connect, firstByte, idle, total)
     }
 
-    /// Whether another request without a body would be sent in the same way, to the same place, with the same fields. Timeouts may differ.
+    private mutating func setOwnLimits(
+        _ connect: Duration? = nil, _ firstByte: Duration? = nil, _ idle: Duration? = nil, _ total: Duration? = nil,
+        deadlineField: String? = nil
+    ) {
+        let own = parts.ownLimits
+        parts.ownLimits = OwnLimits(
+            connect: connect ?? own?.connect, firstByte: firstByte ?? own?.firstByte, idle: idle ?? own?.idle,
+            total: total ?? own?.total, otherwise: parts.prepared.limits, deadlineField: deadlineField ?? own?.deadlineField)
+    }
+
+    /// Tells the server, in a header field, the time that remains until the deadline of the request.
+    package mutating func setDeadline(_ value: String, inField name: String) {
+        parts.headers.update(name: name, value: value)
+        setOwnLimits(deadlineField: name)
+    }
+
+    /// Replaces the limits of one caller by those of a session, so that the request can be sent on behalf of all: its timeouts, and the field
+    /// that tells the server its deadline.
+    package mutating func setLimits(_ limits: TransferOptions) {
+        if let name = parts.ownLimits?.deadlineField { parts.headers.remove(name: name) }
+        var shared = options
+        (shared.connectTimeout, shared.firstByteTimeout) = (limits.connectTimeout, limits.firstByteTimeout)
+        (shared.idleTimeout, shared.totalTimeout) = (limits.idleTimeout, limits.totalTimeout)
+        options = shared
+    }
+
+    /// Whether another request without a body would be sent in the same way, to the same place, with the same fields, and the same timeouts.
     package func isEquivalent(to other: TransferRequest) -> Bool {
         let (lhs, rhs) = (parts, other.parts)
         return lhs.method == rhs.method && lhs.url == rhs.url && lhs.headers == rhs.headers && lhs.cachePolicy == rhs.cachePolicy
             // Byte by byte: texts are equal too if they are written with different scalars.
             && lhs.headers.elementsEqual(rhs.headers) { $0.value.utf8.elementsEqual($1.value.utf8) }
             && lhs.handlesCookies == rhs.handlesCookies && lhs.mainDocumentURL == rhs.mainDocumentURL
-            && lhs.allowsCellularAccess == rhs.allowsCellularAccess
-            && (lhs.prepared === rhs.prepared || lhs.prepared.options == rhs.prepared.options)
+            && lhs.allowsCellularAccess == rhs.allowsCellularAccess && lhs.isServerWide == rhs.isServerWide
+            && limits == other.limits && connectTimeoutMilliseconds == other.connectTimeoutMilliseconds
+            && (lhs.prepared === rhs.prepared || lhs.prepared.options == rhs.prepared.options && hasEqualPartition(other))
     }
 
     /// Whether the request has no body; cheaper than reading that.
@@ -216,6 +252,9 @@ public struct TransferRequest: Sendable {
 }
 
 extension TransferRequest {
+    /// Replaces the files of the client certificate by their contents.
+    package mutating func readCertificate() { options.tls.clientCertificate = options.tls.clientCertificate?.read }
+
     /// The priority with which the transfer gets a connection when others wait: from 0, the most urgent, to 7. The parameter `u` of the
     /// header field `Priority`, otherwise 3 (RFC 9218, section 4.1).
     package var urgency: Int {

@@ -7,43 +7,33 @@ import CurlewHTTP
 /// replays. A transport knows single exchanges only. Redirects, retries, validation and files belong to the layers above it: libcurl's own
 /// redirects, for one, know neither the session's rules for header fields nor how to rewind a body.
 ///
-/// Transfers have numbers, unique in their session, rather than objects: no reference cycle runs through libcurl, and a completion that
-/// arrives late, for an earlier attempt, finds no request and is dropped. A retry has a new number; a redirect keeps its task's.
+/// A transfer is made first and started then: ``makeTransfer(_:id:observer:)`` returns its handle, on which calls count from the beginning.
+/// Its events have the number that its owner gives it, so that one that arrives late, for an earlier attempt, finds no request and is
+/// dropped: a retry has a new number; a redirect keeps its task's.
+///
+/// A transport in front of another one wraps what it has to hear: the observer, the handle, or neither.
 public protocol Transport: Sendable {
-    /// Starts a transfer and returns at once.
+    /// What keeps its responses apart from those of the network, where sessions share a cache or continue a file: a name of what makes them
+    /// up. `nil`, the default, for a transport whose responses come from the network. Read when a session is created.
+    var cachePartition: String? { get }
+
+    /// Makes a transfer, which does nothing until it is started with its handle.
     ///
-    /// Its events are delivered to `observer` serially, ``TransferObserver/transfer(_:didComplete:)`` always and as the last one, even if
-    /// the transport was shut down. Events may be delivered before this call returns, so the caller must not hold a lock that the observer
-    /// needs; the session never does.
+    /// From its start on its events are delivered to the observer serially, ``TransferObserver/transfer(_:didComplete:)`` always and as the
+    /// last one, even if the transport was shut down.
     ///
     /// - Parameters:
     ///   - request: the request to send.
-    ///   - id: the number by which the other calls and the events refer to this transfer; must not be in use.
-    ///   - observer: receives the events; retained until the last one.
-    func start(_ request: TransferRequest, id: Int, observer: any TransferObserver)
+    ///   - id: the number that the events have. Several transfers may have the same.
+    ///   - observer: receives the events; retained until the last one, or until the handle is released without a start.
+    func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle
 
-    /// Cancels a transfer asynchronously; it completes with ``CurlewError/cancelled``. Unknown and completed transfers are ignored.
-    /// Thread-safe.
-    func cancel(_ id: Int)
+    /// Makes a raw stream, a TCP or TLS connection without HTTP, which does nothing until it is started with its handle; under the rules of
+    /// ``makeTransfer(_:id:observer:)``.
+    func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle
 
-    /// Suspends or resumes both directions of a transfer, on behalf of the task's user. Thread-safe.
-    func setSuspended(_ suspended: Bool, of id: Int)
-
-    /// Withdraws a ``ReceiveAction/pause`` that the observer has returned or is about to return, over which it takes precedence.
-    /// Thread-safe.
-    func resumeReceiving(_ id: Int)
-
-    /// Opens a raw stream: a TCP or TLS connection without HTTP; its events follow the same rules as a transfer's.
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver)
-
-    /// Sends bytes on a stream, after those sent before; `endOfStream` closes its sending side after them. Thread-safe.
-    ///
-    /// ``StreamTransferObserver/stream(_:didSend:)`` reports when they were sent, never before this call returns: the caller may hold a
-    /// lock.
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int)
-
-    /// Completes all transfers with ``CurlewError/sessionInvalidated`` and refuses new ones. Returns immediately; thread-safe, and may be
-    /// called repeatedly.
+    /// Completes all transfers that were started, and those that are later, with ``CurlewError/sessionInvalidated``. Returns immediately;
+    /// thread-safe, and may be called repeatedly. A cancellation after it has returned does not change the reason.
     func shutDown()
 
     /// Returns when the transport has ended after ``shutDown()``: its threads have ended, its connections are closed, and all transfers have
@@ -54,6 +44,9 @@ public protocol Transport: Sendable {
 }
 
 extension Transport {
+    /// `nil`.
+    public var cachePartition: String? { nil }
+
     /// Returns at once.
     public func waitUntilShutDown() async {}
 }
@@ -66,8 +59,17 @@ extension Transport {
 /// Called on the transport's own thread, which serves all other transfers as well: implementations store, count and return. They don't
 /// block, take no lock that is held during callbacks, and run no users' code.
 public protocol TransferObserver: AnyObject, Sendable {
-    /// The head of the final response was received. Interim responses (1xx) are not reported by themselves, but in
-    /// ``ResponseHead/interimResponses``.
+    /// The head of an interim response was received (1xx; RFC 9110, section 15.2), such as `103 Early Hints` or the `104` of a resumable
+    /// upload: as it comes, before the head of the final response, and perhaps while the request's body is sent. Does nothing by default: an
+    /// observer that wraps another one has to forward it.
+    ///
+    /// Not for `100 Continue`, which the transport heeds itself, nor for `101 Switching Protocols`, which is final. The response that exceeds
+    /// ``TransferOptions/maximumInterimResponses`` or a limit on heads is not reported, but fails the transfer. If libcurl sends the request
+    /// again by itself, for the authentication of a connection or on a fresh one, those of all responses are reported, whereas
+    /// ``ResponseHead/interimResponses`` has those that came before the final head.
+    func transfer(_ id: Int, didReceiveInterim head: ResponseHead)
+
+    /// The head of the final response was received; the interim ones before it are in ``ResponseHead/interimResponses``, too.
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction
 
     /// A piece of the body was received and its content coding decoded; valid during the call only, never empty.
@@ -80,11 +82,16 @@ public protocol TransferObserver: AnyObject, Sendable {
     func transfer(_ id: Int, didComplete completion: TransferCompletion)
 }
 
+extension TransferObserver {
+    /// Does nothing.
+    public func transfer(_ id: Int, didReceiveInterim head: ResponseHead) {}
+}
+
 /// What a transfer does after delivering a piece of a response.
 public enum ReceiveAction: Sendable, Hashable {
     /// Continue receiving.
     case proceed
-    /// Pause until ``Transport/resumeReceiving(_:)``. At the head, this holds back the body until there is a place for it: a file opened on
+    /// Pause until ``TransferHandle/resumeReceiving()``. At the head, this holds back the body until there is a place for it: a file opened on
     /// another thread, or a reader. The piece just delivered counts as consumed. A response whose last piece that was completes
     /// nevertheless.
     case pause

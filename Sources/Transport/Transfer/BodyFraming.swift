@@ -31,6 +31,9 @@ struct BodyFraming {
     private var lastField = Field.other
     /// Whether there is a `Content-Encoding`.
     private(set) var hasContentCoding = false
+    /// Whether white space follows the name of a field that frames the body (RFC 9112, section 5.1): such a line is no field for libcurl, and
+    /// may be one for a proxy.
+    private var hasBlankAfterName = false
     /// What the lines begin with.
     private(set) var initials = LineInitials()
 
@@ -50,12 +53,16 @@ struct BodyFraming {
         case UInt8(ascii: "c") where line.hasFieldName("content-length"):
             lastField = .contentLength
             line.forEachElement(behind: "content-length") { noteLength($0) }
-        case UInt8(ascii: "c"):
-            lastField = .other
-            if line.hasFieldName("content-encoding") { hasContentCoding = true }
         case UInt8(ascii: "t") where line.hasFieldName("transfer-encoding"):
             lastField = .transferEncoding
             line.forEachElement(behind: "transfer-encoding") { noteTransferCoding($0) }
+        case UInt8(ascii: "c"), UInt8(ascii: "t"):
+            lastField = .other
+            if line.hasFieldName("content-encoding") { hasContentCoding = true }
+            for blank in [UInt8(ascii: " "), UInt8(ascii: "\t")]
+            where line.hasFieldName("content-length", before: blank) || line.hasFieldName("transfer-encoding", before: blank) {
+                hasBlankAfterName = true
+            }
         case UInt8(ascii: " "), UInt8(ascii: "\t") | 0x20: noteFoldedLine()
         default: lastField = .other
         }
@@ -74,6 +81,7 @@ struct BodyFraming {
     ///
     /// - Parameter head: the head of which the lines are part, for the message.
     func violation(in head: ResponseHead) -> String? {
+        if hasBlankAfterName { return "The response's Content-Length or Transfer-Encoding has white space before its colon" }
         if transferCoding == .unknown {
             return "The response's Transfer-Encoding is not chunked, and no other was requested: \(head.joined("Transfer-Encoding"))"
         }
@@ -95,10 +103,10 @@ struct BodyFraming {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether the line's field has that name, which must be given in lower case.
-    fileprivate func hasFieldName(_ name: StaticString) -> Bool {
+    /// Whether the line begins with a field's name, which must be given in lower case, and a delimiter.
+    fileprivate func hasFieldName(_ name: StaticString, before delimiter: UInt8 = UInt8(ascii: ":")) -> Bool {
         let length = name.utf8CodeUnitCount
-        guard count > length, self[length] == UInt8(ascii: ":") else { return false }
+        guard count > length, self[length] == delimiter else { return false }
         return (0..<length).allSatisfy { self[$0].asciiLowercased == name.utf8Start[$0] }
     }
 

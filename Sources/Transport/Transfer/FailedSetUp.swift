@@ -2,22 +2,31 @@
 import CCurlew
 import CurlewHTTP
 
-/// A connection that libcurl could not set up, described with what libcurl's message leaves out: the proxy, and the host of pinned keys.
+/// A connection that libcurl could not set up, described with what libcurl's message leaves out: the proxy, the Unix domain socket with the
+/// system's reason, and the host of pinned keys.
 struct FailedSetUp {
     let url: String
-    /// The proxy of the URL's scheme, if there is one.
+    /// The proxy that was used; `nil` for none.
     let proxy: Proxy?
+    /// The Unix domain socket that was connected to; `nil` for TCP.
+    var socket: UnixSocket?
+    /// The system's last error; 0 if libcurl knows none, as for a socket whose queue of connections is full.
+    var systemError: Int32 = 0
     let code: CURLcode
     /// libcurl's.
     let message: String
 
-    /// The message, with the proxy, without its user name and password, or with the host.
+    /// The message, with the proxy, without its user name and password, with the socket or with the host.
     var text: String {
-        let host = RouteTarget(url: url)?.host
-        if code == CURLE_SSL_PINNEDPUBKEYNOTMATCH {
-            return "The public key of \(host ?? "the host") is none of `publicKeyHashes`: \(message)"
+        if let socket, code == CURLE_COULDNT_CONNECT {
+            // libcurl's message names the host and the port, which were not connected to.
+            let reason = String(cString: systemError == 0 ? curl_easy_strerror(code) : UnsafePointer(strerror(systemError)))
+            return "connect \(socket.shown): \(reason.prefix(1).lowercased())\(reason.dropFirst())"
         }
-        guard let proxy, host.map({ proxy.applies(to: $0) }) ?? true, let place else { return message }
+        if code == CURLE_SSL_PINNEDPUBKEYNOTMATCH {
+            return "The public key of \(RouteTarget(url: url)?.host ?? "the host") is none of `publicKeyHashes`: \(message)"
+        }
+        guard let proxy, let place else { return message }
         return "\(place) \(ProxyPolicy.shown(proxy.url))\(isUnreachable ? " could not be reached" : ""): \(message)"
     }
 

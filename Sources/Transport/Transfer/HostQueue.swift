@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 
 /// Counts the transfers of each host and queues those beyond the limit: by urgency, then first come first served.
 ///
@@ -65,5 +66,24 @@ package struct HostQueue<Element: AnyObject> {
         guard var entry = hosts.removeValue(forKey: host) else { return }
         if let index = entry.waiting[entry.head...].firstIndex(where: { $0.element === element }) { entry.waiting.remove(at: index) }
         hosts[host] = entry
+    }
+}
+
+extension Transfer {
+    /// The key of the connection limit: a hash of scheme, host and port, equal for all spellings of them. Two hosts with equal hashes merely
+    /// share a limit.
+    static func hostKey(of url: String) -> UInt64 {
+        var url = url
+        return url.withUTF8 { bytes in
+            var hash: UInt64 = 14_695_981_039_346_656_037
+            func add(_ bytes: some Sequence<UInt8>) {
+                for byte in bytes { hash = (hash ^ UInt64(byte.asciiLowercased)) &* 1_099_511_628_211 }
+            }
+            guard let (scheme, host, port) = HTTPOrigin.parts(of: UnsafeRawBufferPointer(bytes)[...]) else { return hash }
+            add(scheme.utf8)
+            // Nearly all hosts, for which no string is made.
+            if URLHost.isPlain(host) { add(host) } else { add(URLHost.comparable(host).utf8) }
+            return (hash ^ UInt64(port)) &* 1_099_511_628_211
+        }
     }
 }

@@ -19,6 +19,10 @@ struct PooledConnections {
         let origin: HTTPOrigin?
         /// Whether the loop has ended it, and libcurl has yet to notice.
         var hasEnded = false
+        /// The longest time for which it may be idle, by its server; `nil` if that did not say.
+        var idleTime: Nanoseconds?
+        /// When it has been idle for too long.
+        var expiresAt = Nanoseconds.max
 
         init(socket: Int32, addresses: Int, info: ConnectionInfo, origin: HTTPOrigin?) {
             (self.socket, self.addresses, self.info, self.origin) = (socket, addresses, info, origin)
@@ -29,6 +33,8 @@ struct PooledConnections {
     private var keys: [Int32: Int] = [:]
     /// The sockets of connections with the same addresses, by the key of these: those over one Unix domain socket.
     private var groups: [Int: [Int32]] = [:]
+    /// Whether any connection has ever had a limit for being idle.
+    private(set) var hasLimits = false
     /// The connections opened so far, streams included.
     var openedCount = 0
     /// How often a transfer has used a connection of another.
@@ -80,6 +86,21 @@ struct PooledConnections {
         }
         connections[place] = Connection(socket: socket, addresses: key, info: info, origin: HTTPOrigin(url: url))
         keys[socket] = place
+    }
+
+    /// Notes that a connection of HTTP/1.1 is idle: others may have more users.
+    mutating func becameIdle(_ socket: Int32, at now: Nanoseconds, limit: Nanoseconds?, ofServer serverLimit: Nanoseconds?) {
+        guard let connection = open(socket), !connection.info.values.isMultiplexed else { return }
+        if let serverLimit { connection.idleTime = serverLimit }
+        let idleTime = min(limit ?? .max, connection.idleTime ?? .max)
+        connection.expiresAt = idleTime < .max - now ? now + idleTime : .max
+        hasLimits = true
+    }
+
+    /// Whether a connection has been idle for too long.
+    func hasExpired(_ socket: Int32, at now: Nanoseconds) -> Bool {
+        guard hasLimits, let connection = open(socket) else { return false }
+        return connection.expiresAt <= now
     }
 
     /// The socket of a new connection among those just opened; −1 if none matches.

@@ -107,7 +107,7 @@ extension EventLoopThread {
         case .route(let route): transfer.route = route
         case .ask(let resolver, let target):
             transfer.state.setUp(reached: .resolving)
-            transfer.resolution = ask(resolver, about: target, for: transfer.id)
+            transfer.resolution = ask(resolver, about: target, for: transfer.number)
             armTimer(transfer)
             return false
         }

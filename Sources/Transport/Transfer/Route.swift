@@ -105,7 +105,8 @@ package struct RouteTable<Value: Sendable & Hashable>: Sendable, Hashable {
 
     package init(_ entries: [String: Value]) {
         var (values, unusable): ([String: Value], [String]) = ([:], [])
-        for (key, value) in entries {
+        // In one order, so that of contradicting spellings the same one counts in each process.
+        for (key, value) in entries.sorted(by: { $0.key < $1.key }) {
             guard let normal = Self.normal(key) else {
                 unusable.append(key)
                 continue
@@ -138,8 +139,8 @@ enum RouteDecision {
     init(to url: String, proxy: Proxy?, options: ReachOptions, resolved: [String]?) {
         self = .usual
         let routing = options.routing
-        guard routing.unixSocket == nil, routing.resolve != nil || routing.connectTo != nil || routing.resolver != nil,
-            let origin = RouteTarget(url: url), proxy?.applies(to: origin.host) != true
+        guard proxy == nil, routing.unixSocket == nil, routing.resolve != nil || routing.connectTo != nil || routing.resolver != nil,
+            let origin = RouteTarget(url: url)
         else { return }
         let target = routing.connectTo.flatMap { origin.entry(in: $0) }.flatMap { origin.moved(to: $0) } ?? origin
         if let addresses = routing.resolve.flatMap({ target.entry(in: $0) }) ?? resolved {
@@ -148,19 +149,6 @@ enum RouteDecision {
             self = .ask(resolver, target)
         } else if target != origin {
             self = .route(Route(to: target))
-        }
-    }
-}
-
-extension Proxy {
-    /// Whether a host, in the form in which hosts are compared, is reached through the proxy, by libcurl's rules for lists of names.
-    func applies(to host: String) -> Bool {
-        let address = NetworkAddress(host)
-        return !exceptions.utf8.split(separator: UInt8(ascii: ",")).contains { name in
-            let plain = String(Substring(name.first == UInt8(ascii: ".") ? name.dropFirst() : name))
-            if plain == "*" || host == plain { return true }
-            guard let address else { return host.hasByteSuffix("." + plain) }
-            return AddressRange(plain)?.contains(address) == true
         }
     }
 }

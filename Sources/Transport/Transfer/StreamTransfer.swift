@@ -6,11 +6,16 @@ import CurlewHTTP
 ///
 /// For the event loop's thread only. The handle stays in the multi handle as long as the stream, because libcurl finds the connection
 /// through it.
-final class StreamTransfer: MultiMember {
-    let id: Int
+final class StreamTransfer: MultiMember, DeadlineHolder {
+    var deadline: Nanoseconds = 0
+    var heapIndex = -1
+    /// The number by which the loop knows it.
+    let number: Int
     let request: StreamTransferRequest
     /// The place among those of several loops; `nil` with one loop.
     let slot: LoopSlot?
+    /// The number that its events have.
+    private let id: Int
     private var observer: (any StreamTransferObserver)?
     private var multi: MultiHandle?
     private(set) var socket: Int32 = -1
@@ -18,6 +23,8 @@ final class StreamTransfer: MultiMember {
     private(set) var question: TrustQuestion?
     /// The question to the session's resolver, or its answer.
     private(set) var resolution: Resolution?
+    /// How long it waits for the one or the other.
+    private var waitLimit = NextLimit()
     /// Why the host's certificates were refused.
     private var refusal: String?
     /// Whether the connection's certificates were accepted; always `false` without TLS.
@@ -41,34 +48,37 @@ final class StreamTransfer: MultiMember {
     private static let readsPerTurn = 16
 
     /// Creates a stream; `nil` if libcurl is out of memory.
-    init?(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver, slot: LoopSlot?, loop: EventLoopThread) {
-        self.slot = slot
-        self.request = request
-        self.id = id
-        self.observer = observer
+    init?(_ stream: CurlStream, loop: EventLoopThread) {
+        number = stream.number
+        slot = stream.slot
+        request = stream.request
+        id = stream.id
+        observer = stream.observer
         super.init(loop: loop)
     }
 
-    override var proxy: Proxy? { loop.proxies.proxy(for: request.url, isSecure: request.isSecure, options: request.options) }
+    private(set) lazy var prepared = PreparedOptions(request.options)
+
+    override var proxy: Proxy? { loop.proxies.proxy(for: request.url, isSecure: request.isSecure, options: prepared) }
 
     // MARK: Opening
 
     /// Starts connecting. Returns an error if libcurl rejects it.
     func connect(on pools: ConnectionPools) -> (any Error)? {
+        loop.streamTimers.remove(self)
         // In a URL, these characters would end the host.
         guard request.host.utf8.allSatisfy({ $0 > 0x20 && !"/?#@\\".utf8.contains($0) }) else {
             return failure(.invalidURL, "The host name is not valid: \(request.host.debugDescription)")
         }
-        if let reason = request.options.tls.trust?.invalidity { return failure(.configuration, reason) }
-        if let reason = request.options.tls.clientCertificate?.invalidity { return failure(.configuration, reason) }
+        if let reason = prepared.invalidity { return failure(.configuration, reason) }
         if let (kind, message) = guardRefusal(of: request.url, request.options) { return failure(kind, message) }
         if let reach = request.options.reachBox?.value {
-            if let reason = reach.invalidity { return failure(.configuration, reason) }
             switch RouteDecision(to: request.url, proxy: proxy, options: reach, resolved: resolution?.addresses) {
             case .usual: route = nil
             case .route(let chosen): route = chosen
             case .ask(let resolver, let target):
-                resolution = loop.ask(resolver, about: target, for: id)
+                resolution = loop.ask(resolver, about: target, for: number)
+                limitWait(.connect)
                 return nil
             }
         }
@@ -94,14 +104,24 @@ final class StreamTransfer: MultiMember {
 
     override var socketOptions: SocketOptions? { request.options.reachBox?.value.socket }
 
+    override var tls: TLSOptions { request.options.tls }
+
+    override var url: String { request.url }
+
     /// Whether the connection's certificates are accepted; otherwise the reason is recorded.
     func mayOpen() -> Bool {
-        switch decision(on: -1, isReused: false, request.options.tls) {
-        case .trusted: isTrusted = true
+        let decision = decision(on: -1, isReused: false)
+        note(decision)
+        if case .trusted = decision { isTrusted = true }
+        return isTrusted
+    }
+
+    override func note(_ decision: TrustRegister.Decision) {
+        switch decision {
+        case .trusted: break
         case .refused(let message): refusal = message
         case .undecided(let question): self.question = question
         }
-        return isTrusted
     }
 
     /// libcurl has connected or failed. Returns the error in the latter case.
@@ -112,7 +132,8 @@ final class StreamTransfer: MultiMember {
             if let (kind, message) = socketFailure(code) { return failure(kind, message, code: code) }
             let message = handle.message(for: code)
             let kind = TransferFailure.Kind.of(code, phase: phase, message: message, usesProxy: proxy != nil)
-            let text = FailedSetUp(url: request.url, proxy: proxy, code: code, message: message).text
+            let socket = request.options.reachBox?.value.routing.unixSocket
+            let text = setUpFailure(code, message, url: request.url, socket: socket).text
             let requirement = kind == .serverCertificate ? request.options.tls.trust : nil
             return failure(kind, requirement?.message(text) ?? text, code: code)
         }
@@ -126,7 +147,7 @@ final class StreamTransfer: MultiMember {
         if let reporter = loop.connectionReporter {
             var metrics = TransferMetrics()
             handle.readMetrics(into: &metrics, since: .zero, connection: nil)
-            reporter.uses(id, socket, url: request.url, info: metrics.connection, isReused: false)
+            reporter.uses(number, socket, url: request.url, info: metrics.connection, isReused: false)
         }
         observer?.streamDidOpen(id)
         watch()
@@ -140,9 +161,20 @@ final class StreamTransfer: MultiMember {
         multi?.remove(handle)
         multi = nil
         handle.reset()
-        loop.ask(question, for: id)
+        guard loop.ask(question, for: self, number) else { return failure(.serverCertificate, question.endlessness) }
+        limitWait(.decision)
         return nil
     }
+
+    /// Applies the connect timeout to what libcurl has no part in.
+    private func limitWait(_ limit: NextLimit.Limit) {
+        waitLimit = NextLimit()
+        waitLimit.consider(Nanoseconds(prepared.connectTimeoutMilliseconds) * 1_000_000, since: loop.now, limit)
+        loop.streamTimers.set(self, to: waitLimit.time)
+    }
+
+    /// The error for a wait that has taken too long.
+    var waitExceeded: CurlewError { failure(waitLimit.failureKind, waitLimit.message) }
 
     /// Handles the decision on the host's certificates. Returns an error if they were refused.
     func decided(isTrusted: Bool, on pools: ConnectionPools) -> (any Error)? {
@@ -276,6 +308,8 @@ final class StreamTransfer: MultiMember {
 
     /// Closes the connection.
     func close() {
+        loop.streamTimers.remove(self)
+        resolution?.task.cancel()
         if socket >= 0 { loop.unwatch(socket) }
         multi?.remove(handle)
         multi = nil

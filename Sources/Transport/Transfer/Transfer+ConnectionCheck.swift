@@ -17,6 +17,8 @@ extension Transfer {
         var tlsSession: UnsafeRawPointer?
         /// Whether the host of a new connection has requested a client certificate, and there is none.
         var lacksCertificate = false
+        /// The longest time for which it may be idle, by the response; `nil` if that does not say.
+        var idleTime: Nanoseconds?
 
         /// Resets everything for the next request.
         mutating func forget() {
@@ -24,6 +26,7 @@ extension Transfer {
             socket = -1
             info = nil
             lacksCertificate = false
+            idleTime = nil
         }
 
         mutating func forgetSockets() {
@@ -50,7 +53,7 @@ extension Transfer {
         // Of several connections with the same addresses, libcurl reveals the one it uses only afterwards.
         let candidates = isReused && socket < 0 ? loop.idleSockets(amongConnections: key) : []
         if candidates.isEmpty {
-            loop.connectionReporter?.uses(id, socket, url: request.url, info: connection.info, isReused: isReused)
+            loop.connectionReporter?.uses(number, socket, url: request.url, info: connection.info, isReused: isReused)
         } else {
             loop.identifyLater(self)
         }
@@ -60,6 +63,7 @@ extension Transfer {
         let isStale =
             isReused && needsCheck
             && (PooledConnections.isStale(socket, isSecure: isSecure) || loop.endStale(candidates, isSecure: isSecure))
+            || isReused && loop.connections.hasExpired(socket, at: loop.now)
         if isSecure, !isStale, !acceptsHost(socket, isReused: isReused) { return .refuseConnection }
         // libcurl is about to repeat the request: if that is allowed, it is done with another handle.
         let needsHandle = hasSentTrailers && state.mayRepeat
@@ -102,10 +106,12 @@ extension Transfer {
 
     /// Whether a pooled connection, possibly made by another session, leads to an allowed address; otherwise the reason is recorded.
     private func mayUse(_ remoteAddress: UnsafePointer<CChar>?, _ remotePort: Int32) -> Bool {
-        // A Unix domain socket has no address.
-        guard proxy == nil, let remoteAddress, let address = NetworkAddress(String(cString: remoteAddress)),
-            let refusal = addresses.refusal(of: address, port: Int(remotePort))
-        else { return true }
+        // A Unix domain socket has no address; it and a proxy are named by the program.
+        guard addresses.isLimited, proxy == nil, request.unixSocket == nil else { return true }
+        let address = remoteAddress.flatMap { NetworkAddress(String(cString: $0)) }
+        let refusal =
+            if let address { addresses.refusal(of: address, port: Int(remotePort)) } else { "The connection's address is not known" }
+        guard let refusal else { return true }
         state.refusedConnection(.addressNotAllowed, refusal)
         return false
     }
@@ -114,14 +120,15 @@ extension Transfer {
     private func acceptsHost(_ socket: Int32, isReused: Bool) -> Bool {
         connection.tlsSession = ccurlew_tls_session(handle.raw)
         guard !isReused || request.prepared.options.tls.trust != nil else { return true }
-        switch decision(on: socket, isReused: isReused, request.prepared.options.tls) {
+        let decision = decision(on: socket, isReused: isReused)
+        note(decision)
+        switch decision {
         case .trusted:
             if !isReused { loop.closeNotifyTracker.watch(handle, for: loop) }
             return true
-        case .refused(let message): state.refusedConnection(.serverCertificate, message)
-        case .undecided(let question):
-            state.setUp(reached: .securing)
-            self.question = question
+        // libcurl keeps a connection of HTTP/2 in its pool, and would send the next request on it.
+        case .refused: if !isReused, socket >= 0 { shutdown(socket, Int32(SHUT_RDWR)) }
+        case .undecided: break
         }
         return false
     }
@@ -132,12 +139,13 @@ extension MultiMember {
     /// access to certificates only at this moment.
     ///
     /// - Parameter socket: the connection's socket; −1 if it is unknown.
-    final func decision(on socket: Int32, isReused: Bool, _ tls: TLSOptions) -> TrustRegister.Decision {
+    final func decision(on socket: Int32, isReused: Bool) -> TrustRegister.Decision {
+        let tls = tls
         // libcurl falls back to the common name, which names no host (RFC 9525, section 6.3).
         if !isReused, tls.verifiesHostName, !ccurlew_tls_has_names(handle.raw) {
-            return .refused("The host's certificate has no subject alternative names, so it names no host")
+            return .refused("The host's certificate has no subject alternative name that is a host's, so it names no host")
         }
         guard let requirement = tls.trust else { return .trusted }
-        return loop.trust.evaluate(handle, socket: socket, for: requirement, tls)
+        return loop.trust.evaluate(ccurlew_tls_session(handle.raw), socket: socket, for: requirement, tls)
     }
 }

@@ -30,7 +30,7 @@ extension Transfer {
         let decision = state.completed(
             code: code, message: message, usesProxy: proxy != nil, isHTTP2: connection.info?.values.isHTTP2 ?? false)
         guard case .failure(let kind, message) = decision, state.phase < .sending, !state.hasOwnFailure else { return decision }
-        return .failure(kind, FailedSetUp(url: request.url, proxy: proxy, code: code, message: message).text)
+        return .failure(kind, setUpFailure(code, message, url: request.url, socket: request.unixSocket).text)
     }
 
     /// Whether libcurl has refused the request as it was to, on a connection that is now pooled.
@@ -48,7 +48,7 @@ extension Transfer {
             kind = .clientCertificate
             message = "The host requested a client certificate, and ended the connection without one: \(message)"
         }
-        if kind == .serverCertificate, code != CURLE_ABORTED_BY_CALLBACK, let requirement = request.options.tls.trust {
+        if kind == .serverCertificate, !state.hasOwnFailure, let requirement = request.options.tls.trust {
             message = requirement.message(message)
         }
         return CurlewError.transferFailed(failure(kind, message, code: code))

@@ -6,7 +6,7 @@ import CurlewHTTP
 ///
 /// They become deadlines of the event loop (``DeadlineHeap``) rather than options of libcurl, so that each fails with its own error, and
 /// pauses and queueing count as documented. Only the connect timeout is libcurl's.
-struct TimeLimits {
+struct TimeLimits: Equatable {
     let total: Nanoseconds?
     let queue: Nanoseconds?
     let idle: Nanoseconds?
@@ -28,6 +28,7 @@ struct NextLimit {
         case total
         case queue
         case connect
+        case decision
         case idle
         case firstByte
     }
@@ -47,7 +48,7 @@ struct NextLimit {
         switch limit {
         case .total: .totalTimeout
         case .queue: .queueTimeout
-        case .connect: .connectTimeout
+        case .connect, .decision: .connectTimeout
         case .idle: .idleTimeout
         case .firstByte: .firstByteTimeout
         }
@@ -60,6 +61,7 @@ struct NextLimit {
             case .total: "complete response"
             case .queue: "free connection to the host"
             case .connect: "address from the session's resolver"
+            case .decision: "decision on the host's certificates"
             case .idle: "further byte"
             case .firstByte: "first byte of a response"
             }
@@ -85,6 +87,7 @@ extension Transfer {
         if isResolving, let resolution {
             next.consider(Nanoseconds(request.connectTimeoutMilliseconds) * 1_000_000, since: resolution.startedAt, .connect)
         }
+        if let askedAt { next.consider(Nanoseconds(request.connectTimeoutMilliseconds) * 1_000_000, since: askedAt, .decision) }
         if state.phase >= .sending, !pauses.isPaused {
             next.consider(limits.idle, since: lastActivity, .idle)
             if let requestSentAt { next.consider(limits.firstByte, since: requestSentAt, .firstByte) }

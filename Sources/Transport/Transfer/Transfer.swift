@@ -11,8 +11,9 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var heapIndex = -1
 
     // Set by `begin`, for one request.
-    @exclusivity(unchecked) private(set) var id = 0
-    @exclusivity(unchecked) private var start = Transfer.idle
+    /// The number by which the loop knows it.
+    @exclusivity(unchecked) private(set) var number = 0
+    @exclusivity(unchecked) private var source = CurlTransfer.idle
     @exclusivity(unchecked) private var startDate = Date(timeIntervalSinceReferenceDate: 0)
     @exclusivity(unchecked) private(set) var hostKey: UInt64 = 0
     @exclusivity(unchecked) private(set) var isSecure = false
@@ -35,6 +36,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var needsFreshConnection = false
     /// The decision on the host's certificates that is needed before the request is sent.
     @exclusivity(unchecked) var question: TrustQuestion?
+    /// Since when it waits for that decision; `nil` if it does not.
+    @exclusivity(unchecked) var askedAt: Nanoseconds?
     /// Whether it is counted by the loop's queue, rather than by libcurl's.
     @exclusivity(unchecked) var isQueuedByLoop = true
     @exclusivity(unchecked) var connection = Connection()
@@ -60,33 +63,27 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Whether libcurl has read the request's body to its end.
     @exclusivity(unchecked) private(set) var hasReadBody = false
 
-    /// The placeholder for the request of a pooled transfer.
-    private static let idle = CurlTransport.Start(
-        request: TransferRequest(url: "", method: .get, headers: [:], body: nil, prepared: .standard), id: 0, observer: NoObserver(),
-        time: 0)
-
     // Borrowed instead of copied, because it is large and read often.
-    var request: TransferRequest { _read { yield start.request } }
+    var request: TransferRequest { _read { yield source.request } }
+    var limits: TimeLimits { request.limits }
 
     /// When the request was posted to the loop.
-    var postedAt: Nanoseconds { start.time }
+    var postedAt: Nanoseconds { source.time }
 
     /// The place among those of several loops; `nil` with one loop.
-    var slot: LoopSlot? { start.slot }
+    var slot: LoopSlot? { source.slot }
 
     /// Whether there is a request; otherwise the transfer is pooled.
     var isInUse: Bool { observer != nil }
 
-    var limits: TimeLimits { request.limits }
-
     /// Assigns a request. `isCounted` tells whether the host's hash is needed.
-    func begin(_ start: CurlTransport.Start, isCounted: Bool) {
-        self.start = start
-        startDate = loop.date(of: start.time)
-        id = start.id
-        observer = start.observer
+    func begin(_ source: CurlTransfer, isCounted: Bool) {
+        self.source = source
+        startDate = loop.date(of: source.time)
+        number = source.number
+        observer = source.observer
         isSecure = request.isSecure
-        hostKey = start.slot?.host ?? (isCounted ? Self.hostKey(of: request.url) : 0)
+        hostKey = source.slot?.host ?? (isCounted ? Self.hostKey(of: request.url) : 0)
         bodyLength = request.body.flatMap { $0.length ?? request.announcedLength }
         let mayRepeat = request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
         state = TransferState(
@@ -100,13 +97,15 @@ final class Transfer: MultiMember, DeadlineHolder {
         decoder = nil
         ownError = nil
         heldHead = nil
-        start = Self.idle
+        source = .idle
         launchedAt = 0
         requestSentAt = nil
         multi = nil
         pauses = Pauses()
         needsFreshConnection = false
         question = nil
+        askedAt = nil
+        if questionCount > 0 { questionCount = 0 }
         isQueuedByLoop = true
         bodyLength = nil
         expectation = .none
@@ -122,9 +121,9 @@ final class Transfer: MultiMember, DeadlineHolder {
     }
 
     /// Releases the request without completing it, for another loop.
-    func giveAway() -> CurlTransport.Start {
+    func giveAway() -> CurlTransfer {
         defer { end() }
-        return start
+        return source
     }
 
     /// Configures the handle for libcurl; called again after a stale connection.
@@ -158,36 +157,39 @@ final class Transfer: MultiMember, DeadlineHolder {
         hasReadBody = false
     }
 
-    /// The key of the connection limit: a hash of scheme, host and port. Two hosts with equal hashes merely share a limit.
-    static func hostKey(of url: String) -> UInt64 {
-        var url = url
-        return url.withUTF8 { hostKey(of: $0) }
-    }
-
-    private static func hostKey(of url: UnsafeBufferPointer<UInt8>) -> UInt64 {
-        var slashes = 0
-        var hash: UInt64 = 14_695_981_039_346_656_037
-        var hashOfScheme = hash
-        for byte in url {
-            if byte == UInt8(ascii: "/") { slashes += 1 }
-            if slashes == 3 || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") { break }
-            hash = (hash ^ UInt64(byte.asciiLowercased)) &* 1_099_511_628_211
-            if slashes < 2 || byte == UInt8(ascii: "/") { hashOfScheme = hash }
-            if byte == UInt8(ascii: "@") { hash = hashOfScheme }  // the bytes so far were the user info
-        }
-        return hash
-    }
-
-    override var proxy: Proxy? { loop.proxies.proxy(for: request.url, isSecure: isSecure, options: request.prepared.options) }
+    override var proxy: Proxy? { loop.proxies.proxy(for: request.url, isSecure: isSecure, options: request.prepared) }
 
     /// Whether QUIC can be tried: it has neither proxies nor Unix domain sockets.
     var mayUseHTTP3: Bool { isSecure && proxy == nil && request.unixSocket == nil }
+
+    /// The target of a request about the server as a whole; `nil` for others.
+    ///
+    /// To an HTTP proxy that is the URL without a path, of which the last proxy makes an asterisk (RFC 9112, section 3.2.4).
+    var serverWideTarget: String? {
+        guard request.isServerWide else { return nil }
+        guard !isSecure, let proxy, !proxy.isSOCKS else { return "*" }
+        let url = request.url.droppingUserInfo
+        guard let start = url.firstScalarRange(of: "://")?.upperBound else { return "*" }
+        return "\(url[..<start])\(url[start...].prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" })"
+    }
 
     // MARK: Sending
 
     override var addresses: AddressPolicy { request.prepared.options.addresses }
 
     override var socketOptions: SocketOptions? { request.prepared.options.reachBox?.value.socket }
+    override var tls: TLSOptions { request.prepared.options.tls }
+    override var url: String { request.url }
+
+    override func note(_ decision: TrustRegister.Decision) {
+        switch decision {
+        case .trusted: break
+        case .refused(let message): state.refusedConnection(.serverCertificate, message)
+        case .undecided(let question):
+            state.setUp(reached: .securing)
+            self.question = question
+        }
+    }
 
     override func opened(_ socket: Int32) {
         super.opened(socket)
@@ -202,19 +204,19 @@ final class Transfer: MultiMember, DeadlineHolder {
         if mustHoldBack { return holdBack() }
         switch body.read(into: buffer) {
         case .bytes(let count):
-            guard bodyBytesSent + Int64(count) <= bodyLength ?? .max else { return failBody(.more) }
+            guard bodyBytesSent + Int64(count) <= bodyLength ?? .max else { return failBody(BodyLengthMismatch(.more)) }
             bodyBytesSent += Int64(count)
             lastActivity = loop.now
             if bodyBytesSent == bodyLength {
                 hasReadBody = true
                 requestEnded()
             }
-            observer?.transfer(id, didSend: bodyBytesSent)
+            observer?.transfer(source.id, didSend: bodyBytesSent)
             return count
         case .unavailable:
             return stopSending()
         case .end:
-            guard bodyBytesSent == bodyLength ?? bodyBytesSent else { return failBody(.fewer) }
+            guard bodyBytesSent == bodyLength ?? bodyBytesSent else { return failBody(BodyLengthMismatch(.fewer)) }
             hasReadBody = true
             requestEnded()
             return 0
@@ -228,7 +230,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Fails a body with fewer or more bytes than announced: libcurl would send it, and the server wait for the rest, or take the surplus
     /// for another request.
     private func failBody(_ mismatch: BodyLengthMismatch) -> Int {
-        _ = state.fail(.requestBody, "The request's body has \(mismatch) than the \(bodyLength ?? 0) bytes announced")
+        _ = state.fail(.requestBody, mismatch.message(announced: bodyLength ?? 0))
         return Int(CURL_READFUNC_ABORT)
     }
 
@@ -273,6 +275,9 @@ final class Transfer: MultiMember, DeadlineHolder {
             if state.isBodyWanted, expectation.isOpen { resumeSending() }
             return true
         case .fail, .retry: return false
+        case .deliverInterim(let head):
+            observer?.transfer(source.id, didReceiveInterim: head)
+            return true
         case .deliver(let head):
             resumeSending()
             guard request.authentication != nil, head.statusCode == 401 else {
@@ -286,15 +291,14 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     /// Delivers the head of a 401 that libcurl did not answer; `false` ends the transfer.
     private func deliverHeldHead() -> Bool {
-        guard let head = heldHead else { return true }
-        heldHead = nil
-        return deliver(head)
+        heldHead.take().map { deliver($0) } ?? true
     }
 
     private func deliver(_ head: ResponseHead) -> Bool {
         if request.prepared.options.reachBox != nil { noteAlternatives(in: head) }
+        noteKeepAlive(in: head)
         guard makeDecoder(for: head) else { return false }
-        switch observer?.transfer(id, didReceive: head) ?? .cancel {
+        switch observer?.transfer(source.id, didReceive: head) ?? .cancel {
         case .proceed: return true
         case .pause:
             pauses.isHeld = true
@@ -357,7 +361,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     }
 
     private func deliver(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction {
-        let action = observer?.transfer(id, didReceive: bytes) ?? .cancel
+        let action = observer?.transfer(source.id, didReceive: bytes) ?? .cancel
         switch action {
         case .proceed: break
         case .pause: pauses.isHeld = true
@@ -378,13 +382,14 @@ final class Transfer: MultiMember, DeadlineHolder {
         var metrics = TransferMetrics(startDate: startDate)
         measure(&metrics)
         request.body?.transferDidComplete()
-        observer?.transfer(id, didComplete: TransferCompletion(error: error, metrics: consume metrics, trailers: state.trailers))
+        observer?.transfer(source.id, didComplete: TransferCompletion(error: error, metrics: consume metrics, trailers: state.trailers))
         observer = nil
     }
 
     private func measure(_ metrics: inout TransferMetrics) {
         let now = MonotonicTime.now()
         metrics.nanoseconds.total = Int64(now - min(postedAt, now))
+        metrics.timesSent = state.requestsStarted
         metrics.requestBodyBytes = bodyBytesSent
         metrics.responseBodyBytes = state.bodyBytes
         guard launchedAt > 0 else { return }
@@ -393,12 +398,4 @@ final class Transfer: MultiMember, DeadlineHolder {
         handle.readMetrics(into: &metrics, since: queued, connection: connection.info)
         if state.statusCode == 0 { metrics.httpVersion = nil }
     }
-}
-
-/// Ignores all events.
-private final class NoObserver: TransferObserver {
-    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { .cancel }
-    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .cancel }
-    func transfer(_ id: Int, didSend count: Int64) {}
-    func transfer(_ id: Int, didComplete completion: TransferCompletion) {}
 }

@@ -25,6 +25,8 @@ struct TransferState {
     enum LineAction: Equatable {
         /// Continue receiving.
         case proceed
+        /// The head of an interim response is complete.
+        case deliverInterim(ResponseHead)
         /// The final response's head is complete.
         case deliver(ResponseHead)
         /// The response doesn't belong to the request: the transfer restarts.
@@ -69,7 +71,8 @@ struct TransferState {
     private var headSize = 0
     private var fieldCount = 0
     private var interimResponses: [ResponseHead] = []
-    private var requestsStarted = 0
+    /// How often the request was sent, or began to be.
+    private(set) var requestsStarted = 0
     private var freshConnections = 0
     private var isOnReusedConnection = false
     private var wantsFreshConnection = false
@@ -214,13 +217,13 @@ struct TransferState {
             return fail(.protocolViolation, "The response does not begin with a status line")
         }
         statusCode = complete.statusCode
-        if (100..<200).contains(statusCode), statusCode != 101 {
+        if ResponseHead.isInterim(statusCode) {
             interimResponses.append(complete)
             if statusCode == 100 { isBodyWanted = true }
             guard interimResponses.count <= limits.interimResponses else {
                 return fail(.protocolViolation, "More than \(limits.interimResponses) interim responses")
             }
-            return .proceed
+            return statusCode == 100 ? .proceed : .deliverInterim(complete)
         }
         // A 408 that announces the closing of an idle connection (RFC 9110, section 15.5.9) may cross with a request.
         if statusCode == 408, isOnReusedConnection, mayRepeat, freshConnections == 0 {

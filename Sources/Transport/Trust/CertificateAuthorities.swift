@@ -93,20 +93,32 @@ enum AuthoritySource {
 }
 
 extension TLSOptions {
+    /// The file of authorities that the environment names; `nil` for none.
+    var environmentAuthorityFile: String? { usesEnvironment ? ccurlew_environment_ca_file().map { String(cString: $0) } : nil }
+    /// The directory of authorities that the environment names; `nil` for none.
+    var environmentAuthorityDirectory: String? { usesEnvironment ? ccurlew_environment_ca_directory().map { String(cString: $0) } : nil }
+    /// The file that has the system's authorities; `nil` for none.
+    var systemAuthorityFile: String? { ccurlew_default_ca_file(usesEnvironment).map { String(cString: $0) } }
+    /// The directory that has the system's authorities; `nil` for none.
+    var systemAuthorityDirectory: String? { ccurlew_default_ca_directory(usesEnvironment).map { String(cString: $0) } }
+
     var authoritySource: AuthoritySource {
         guard let others = additionalAuthorities?.pem else {
             if let data = certificateAuthorities { return .data(data) }
             return certificateAuthorityFile.map { .file($0) } ?? .system
         }
-        if let data = certificateAuthorities { return .data(data + Data("\n".utf8) + others) }
-        if certificateAuthorityFile == nil, let directory = ccurlew_default_ca_directory() {
-            return .systemDirectory(String(cString: directory), others)
-        }
-        guard let file = certificateAuthorityFile ?? ccurlew_default_ca_file().map({ String(cString: $0) }) else { return .data(others) }
+        let more = Data("\n".utf8) + others
+        if let data = certificateAuthorities { return .data(data + more) }
         do {
-            return .data(try Data(contentsOf: URL(fileURLWithPath: file)) + Data("\n".utf8) + others)
+            if certificateAuthorityFile == nil, let directory = systemAuthorityDirectory {
+                // The system's directory has what its file has.
+                let file = try environmentAuthorityFile.map { try Data(contentsOf: URL(fileURLWithPath: $0)) + more }
+                return .systemDirectory(directory, file ?? others)
+            }
+            guard let file = certificateAuthorityFile ?? systemAuthorityFile else { return .data(others) }
+            return .data(try Data(contentsOf: URL(fileURLWithPath: file)) + more)
         } catch {
-            return .unreadable(FileError.text(error, of: file))
+            return .unreadable(FileError.text(error, of: certificateAuthorityFile ?? systemAuthorityFile ?? ""))
         }
     }
 }

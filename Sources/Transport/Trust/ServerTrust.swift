@@ -8,12 +8,12 @@ public struct ServerTrust: Sendable, Hashable {
     public let host: String
     /// The requested port.
     public let port: Int
-    /// The verified path: the leaf certificate, followed by its issuer, and so on, as far as the host sent them or anchors are known, and
-    /// each signature is valid.
+    /// The verified path: the leaf certificate, followed by its issuer, and so on, as far as the host sent them or the session's anchors have
+    /// them, such as a root that is not sent, and each signature is valid.
     ///
     /// The path is not yet trusted: its last certificate need not be an anchor, and times and names are not checked. Other certificates
     /// that the host sent are not part of it, because a host may send certificates it does not own.
-    public let certificates: [Certificate]
+    public private(set) var certificates: [Certificate]
     /// All certificates that the host sent, in the order sent; the first one is the leaf.
     public let sentCertificates: [Certificate]
     /// The session's trust anchors.
@@ -21,9 +21,9 @@ public struct ServerTrust: Sendable, Hashable {
     /// Whether TLS has verified a stapled OCSP response saying that the certificate is not revoked.
     package let hasGoodStapledResponse: Bool
 
-    /// Creates a trust object from the certificates that a host sent, the leaf first, with the system's anchors.
+    /// Creates a trust object from the certificates that a host sent, the leaf first, with the system's anchors, whose files it reads.
     public init(host: String, port: Int = 443, certificates: [Certificate]) {
-        self.init(host: host, port: port, sent: certificates, path: nil, options: TLSOptions())
+        self = ServerTrust(host: host, port: port, sent: certificates, path: nil, options: TLSOptions()).withKnownIssuers()
     }
 
     /// - Parameter path: the path that TLS has built; `nil` builds one.
@@ -34,6 +34,16 @@ public struct ServerTrust: Sendable, Hashable {
         certificates = path ?? TrustAnchors(certificates: []).verify(sent).path
         anchors = TrustAnchors(options)
         hasGoodStapledResponse = options.requiresStapledResponse
+    }
+
+    /// Returns the trust object with the certificates of its path that only the anchors have. TLS adds them only where it verifies the chain.
+    /// May read files.
+    package func withKnownIssuers() -> ServerTrust {
+        let path = anchors.verify(sentCertificates).path
+        guard path.count > certificates.count, path.starts(with: certificates) else { return self }
+        var trust = self
+        trust.certificates = path
+        return trust
     }
 
     /// Whether the certificates lead to an anchor, and are currently valid for TLS servers (RFC 5280, section 6).

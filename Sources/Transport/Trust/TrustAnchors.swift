@@ -29,8 +29,8 @@ struct TrustAnchors: Sendable, Hashable {
             directory = nil
         } else {
             certificates = others
-            file = options.certificateAuthorityFile ?? ccurlew_default_ca_file().map { String(cString: $0) }
-            directory = options.certificateAuthorityFile == nil ? ccurlew_default_ca_directory().map { String(cString: $0) } : nil
+            file = options.certificateAuthorityFile ?? options.systemAuthorityFile
+            directory = options.certificateAuthorityFile == nil ? options.systemAuthorityDirectory : nil
         }
     }
 

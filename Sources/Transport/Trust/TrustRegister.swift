@@ -45,14 +45,16 @@ struct TrustRegister {
 
     /// Decides on the connection that a request is about to use.
     ///
-    /// - Parameter socket: the connection's socket; −1 if it is unknown, in which case the certificates are evaluated each time.
+    /// - Parameters:
+    ///   - session: OpenSSL's object for it.
+    ///   - socket: the connection's socket; −1 if it is unknown, in which case the certificates are evaluated each time.
     mutating func evaluate(
-        _ handle: EasyHandle, socket: Int32, for requirement: TrustRequirement, _ options: TLSOptions, now: Date = Date()
+        _ session: UnsafeRawPointer?, socket: Int32, for requirement: TrustRequirement, _ options: TLSOptions, now: Date = Date()
     ) -> Decision {
         guard requirement.needsCertificates else { return .trusted }
         if socket >= 0, let known = connections[socket], known == requirement { return .trusted }
         if case .refuse(let reason) = requirement.rule { return .refused(requirement.message(reason)) }
-        guard let trust = handle.serverTrust(for: requirement, options) else {
+        guard let trust = requirement.serverTrust(of: session, options) else {
             return .refused(requirement.message("the connection has no certificates"))
         }
         if let decision = decision(on: trust, by: requirement, now: now) { return decision }
@@ -122,20 +124,24 @@ struct TrustRegister {
 extension TrustRequirement {
     /// The message for a refusal: policy, host and reason.
     func message(_ reason: String) -> String { "\(policy) refused \(host): \(reason)" }
+
+    /// The certificates of a connection; `nil` if they are not available.
+    fileprivate func serverTrust(of session: UnsafeRawPointer?, _ options: TLSOptions) -> ServerTrust? {
+        let (sent, path) = (CertificateList(), CertificateList())
+        guard ccurlew_tls_sent_certificates(session, CertificateList.add, sent.context), let sent = sent.certificates, !sent.isEmpty,
+            ccurlew_tls_path(session, CertificateList.add, path.context), let path = path.certificates, path.first == sent.first
+        else { return nil }
+        return ServerTrust(host: host, port: port, sent: sent, path: path, options: options)
+    }
 }
 
 extension TrustQuestion {
+    /// The most questions for one connection: a host may have several certificates, but not new ones without end.
+    static let limit = 10
+
+    /// The message if there were more.
+    var endlessness: String { requirement.message("it has sent other certificates each of \(Self.limit) times") }
+
     /// The message for a refusal by the evaluator.
     var refusal: String { requirement.message("it does not trust \(trust)") }
-}
-
-extension EasyHandle {
-    /// The certificates of the connection in use; `nil` if they are not available.
-    fileprivate func serverTrust(for requirement: TrustRequirement, _ options: TLSOptions) -> ServerTrust? {
-        let (sent, path) = (CertificateList(), CertificateList())
-        guard ccurlew_tls_sent_certificates(raw, CertificateList.add, sent.context), let sent = sent.certificates, !sent.isEmpty,
-            ccurlew_tls_path(raw, CertificateList.add, path.context), let path = path.certificates, path.first == sent.first
-        else { return nil }
-        return ServerTrust(host: requirement.host, port: requirement.port, sent: sent, path: path, options: options)
-    }
 }

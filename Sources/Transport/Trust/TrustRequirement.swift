@@ -3,9 +3,10 @@ import CurlewHTTP
 
 /// A requirement on a host's certificates beyond libcurl's verification in the handshake; part of ``TLSOptions``.
 ///
-/// Checked in libcurl's pre-request callback, when a connection is established and nothing has been sent on it, against the path that
-/// OpenSSL has verified: a host may send certificates it does not own, so only the path is considered. A resumed TLS session has no
-/// certificates, so where a requirement needs them no session is resumed.
+/// Checked in libcurl's pre-request callback, when a connection is established and nothing has been sent on it, and before that if a client
+/// certificate is to be presented (``PresentationGuard``). Checked against the path that OpenSSL has verified: a host may send certificates
+/// it does not own, so only the path is considered. A resumed TLS session has no certificates, so where a requirement needs them no session
+/// is resumed.
 package final class TrustRequirement: Sendable, Hashable {
     package enum Rule: Sendable, Hashable {
         /// No further requirement.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTestSupport
 import CurlewTransport
 import Dispatch
 import Testing
@@ -110,6 +111,46 @@ import Testing
         await #expect(throws: CancellationError.self) { try await reading.value }
         _ = Self.append("ab", to: buffer)
         #expect(try await buffer.next() == Data("ab".utf8))
+    }
+
+    @Test("a reader that never waits gives others a turn") func turns() async throws {
+        let buffer = BodyBuffer {}
+        let isOver = Lock(false)
+        try await withTaskExecutorPreference(SerialTaskExecutor()) {
+            async let other: Void = isOver.withLock { $0 = true }
+            while !isOver.withLock({ $0 }) {
+                _ = Self.append("a", to: buffer)
+                let piece = try await buffer.next()
+                #expect(piece == Data("a".utf8))
+            }
+            await other
+        }
+    }
+
+    @Test("a reader that never waits ends when its task is cancelled") func cancelledWithoutWait() async {
+        let buffer = BodyBuffer {}
+        let hasBegun = Inbox<Void>()
+        let reading = Task {
+            while true {
+                _ = Self.append("a", to: buffer)
+                _ = try await buffer.next()
+                if hasBegun.count == 0 { hasBegun.put(()) }
+            }
+        }
+        #expect(await eventually { hasBegun.count > 0 })
+        reading.cancel()
+        await #expect(throws: CancellationError.self) { try await reading.value }
+    }
+
+    @Test("the end of a body is returned to a cancelled task as well") func endOfCancelled() async throws {
+        let buffer = BodyBuffer {}
+        buffer.finish(.success(()))
+        let reading = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return try await buffer.next()
+        }
+        reading.cancel()
+        #expect(try await reading.value == nil)
     }
 
     @Test("several readers: one gets the piece, the others an error or the next one; nobody hangs")

@@ -15,6 +15,10 @@ import Testing
         ([0x66, 0xFC, 0x72], "text/plain; charset=ISO-8859-1", "für"),
         ([0x66, 0xFC, 0x72], "text/plain", "für"),
         ([0x66, 0xFC, 0x72], "application/json", nil),
+        ([0x66, 0xFC, 0x72], "text/event-stream", nil),
+        ([0x66, 0xFC, 0x72], "text/plain; charset=unheard-of", nil),
+        ([0xC4, 0xE3, 0xBA, 0xC3], "text/plain; charset=gbk", "你好"),
+        ([0xEF, 0xBB, 0xBF, 0x61], "text/plain; charset=gbk", "a"),
         ([0x66, 0xFC, 0x72], "text/plain; charset=utf-8", nil),
         (Array("a\u{1B}[2J".utf8), "text/plain", nil),
         (Array("a\0b".utf8), "text/plain", nil),
@@ -35,11 +39,19 @@ import Testing
         #expect(text == String(repeating: "x", count: offset) + String(repeating: "🐦", count: (1024 - offset) / 4))
     }
 
+    @Test(arguments: 0...2)
+    func `text in another charset is cut between two characters`(_ offset: Int) {
+        let body = Data(repeating: 0x78, count: offset) + Data((0..<600).flatMap { _ in [0xC4, 0xE3] as [UInt8] })
+        let text = BodyExcerpt.text(of: body, limit: 1024, contentType: "text/plain; charset=gbk")
+        #expect(text == String(repeating: "x", count: offset) + String(repeating: "你", count: (1024 - offset) / 2))
+    }
+
     @Test func `a body of the limit's length is complete`() {
         let body = String(repeating: "x", count: 1024)
         #expect(BodyExcerpt.text(of: Data(body.utf8), limit: 1024, contentType: nil) == body)
         #expect(BodyExcerpt.text(of: Data((body + "x").utf8), limit: 1024, contentType: nil) == body)
         // A character that its body leaves incomplete is invalid.
         #expect(BodyExcerpt.text(of: Data("🐦".utf8.dropLast()), limit: 1024, contentType: nil) == nil)
+        #expect(BodyExcerpt.text(of: Data("a🐦".utf8.dropLast()), limit: 1024, isCut: true, contentType: nil) == "a")
     }
 }

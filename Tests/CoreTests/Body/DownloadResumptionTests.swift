@@ -3,6 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTestSupport
 import CurlewTransport
+import Dispatch
 import Testing
 
 @testable import CurlewCore
@@ -23,9 +24,12 @@ import Testing
         temporary = try TemporaryDirectory()
     }
 
-    private func manager(_ mock: MockTransport) -> SessionManager {
+    private func manager(_ mock: MockTransport, _ change: (inout SessionConfiguration) -> Void = { _ in }) -> SessionManager {
         let url = temporary.url
-        return SessionManager(mock: mock) { $0.temporaryDirectory = url }
+        return SessionManager(mock: mock) {
+            $0.temporaryDirectory = url
+            change(&$0)
+        }
     }
 
     private func resumeData(_ manager: SessionManager) async throws -> Data {
@@ -376,7 +380,7 @@ import Testing
 
     @Test(
         "what is left of another URL, another version, or without its record is not gone on with",
-        arguments: ["url", "version", "record", "json"])
+        arguments: ["url", "version", "record", "json", "server"])
     func stale(_ kind: String) async throws {
         let mock = MockTransport.answering(inTurn: [Self.cut, .response(200, ["ETag": "\"v2\""], "whole")])
         let manager = manager(mock)
@@ -386,10 +390,99 @@ import Testing
         if kind == "record" { try FileManager.default.removeItem(at: record) }
         if kind == "json" { try Data("{".utf8).write(to: record) }
         let url = kind == "url" ? "http://mock/other" : "http://mock/"
-        let response = await manager.download(url, to: target, options: .resumePreviousDownload).serializingString().response
+        // Of a session that trusts another server with the URL.
+        let other = kind == "server" ? self.manager(mock) { $0.connectTo = ["mock": "other"] } : manager
+        let response = await other.download(url, to: target, options: .resumePreviousDownload).serializingString().response
         #expect(response.value == "whole")
         #expect((await mock.started[1].request.headers["Range"] != nil) == (kind == "version"))
         #expect(try contents(of: directory.url) == ["file"])
+    }
+
+    private static let dates: HTTPHeaders = ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Mon, 07 Nov 1994 08:49:37 GMT"]
+
+    @Test(
+        "what another user has begun is continued only by its strong entity tag, at the same place",
+        arguments: ["date", "cookie", "tag", "place", "416", "same user"])
+    func otherUser(_ kind: String) async throws {
+        let isTagged = ["tag", "place", "416"].contains(kind)
+        @Sendable func fields(_ more: HTTPHeaders) -> HTTPHeaders {
+            var headers: HTTPHeaders = isTagged ? ["ETag": "\"v1\""] : Self.dates
+            headers.merge(more)
+            return headers
+        }
+        let count = Lock(0)
+        let mock = MockTransport { request in
+            // A user's file is at a place of its own.
+            if kind == "place", request.url == "http://mock/" {
+                return .response(302, ["Location": "/\(request.headers["Authorization"]?.hasSuffix("a") == true ? "a" : "b")"])
+            }
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            switch number {
+            case 1:
+                let head = fields(kind == "416" ? [:] : ["Content-Length": "8"])
+                return [.head(200, head), .bytes(Data("half".utf8)), .complete(CurlewError.failure(.connectionLost))]
+            case 2 where kind == "416": return .response(416, ["Content-Range": "bytes */4"])
+            case 2: return .response(206, fields(["Content-Range": "bytes 4-7/8", "Content-Length": "4"]), "rest")
+            default: return .response(200, fields([:]), "whole")
+            }
+        }
+        let manager = manager(mock)
+        let target = directory.file("file")
+        func download(_ user: String) async -> String? {
+            let headers: HTTPHeaders = kind == "cookie" ? ["Cookie": "id=\(user)"] : ["Authorization": "Bearer \(user)"]
+            return await manager.download("http://mock/", headers: headers, to: target, options: .resumePreviousDownload)
+                .serializingString().response.value
+        }
+        #expect(await download("a") == nil)
+        let record = try String(contentsOf: directory.file(".file.part.json"), encoding: .utf8)
+        #expect(!record.contains("Bearer") && !record.contains("id=a"))
+        let value = await download(kind == "same user" ? "a" : "b")
+        #expect(value == (["tag", "same user"].contains(kind) ? "halfrest" : "whole"))
+        #expect(try contents(of: directory.url) == ["file"])
+    }
+
+    @Test("a finished download that was sent to a user is another's only by a strong entity tag", arguments: ["date", "weak", "tag"])
+    func finishedOfOther(_ kind: String) async throws {
+        let validator: HTTPHeaders = kind == "date" ? Self.dates : ["ETag": kind == "weak" ? "W/\"v1\"" : "\"v1\""]
+        let mock = MockTransport { request in
+            let isAsked = request.headers["If-None-Match"] != nil || request.headers["If-Modified-Since"] != nil
+            return isAsked ? .response(304, validator) : .response(200, validator, request.headers["Authorization"] ?? "")
+        }
+        let manager = manager(mock)
+        var values: [String?] = []
+        for user in ["a", "b"] {
+            let request = manager.download(
+                "http://mock/", headers: ["Authorization": user], to: directory.file("file"),
+                options: [.resumePreviousDownload, .removePreviousFile])
+            values.append(await request.serializingString().response.value)
+        }
+        // Where the file system has no attributes, nothing is known of a finished file.
+        let isAsked = mock.started.all[1].request.headers["If-None-Match"] != nil
+        #expect(values == ["a", kind == "tag" && isAsked ? "a" : "b"])
+    }
+
+    @Test("what a session with another trust policy has begun is not continued") func otherTrust() async throws {
+        let mock = MockTransport.answering(inTurn: [Self.cut, .response(200, Self.head, "whole123")])
+        let target = directory.file("file")
+        var managers: [SessionManager] = []
+        for policies in [["mock": ServerTrustPolicy.disableEvaluation], [:]] {
+            var configuration = SessionConfiguration()
+            configuration.callbackQueue = DispatchQueue(label: "callbacks")
+            configuration.temporaryDirectory = temporary.url
+            managers.append(
+                SessionManager(
+                    configuration: configuration, serverTrustPolicyManager: ServerTrustPolicyManager(policies: policies), transport: mock))
+        }
+        var values: [String?] = []
+        for manager in managers {
+            let request = manager.download("https://mock/", to: target, options: .resumePreviousDownload)
+            values.append(await request.serializingString().response.value)
+        }
+        #expect(values == [nil, "whole123"])
+        #expect(await mock.started[1].request.headers["Range"] == nil)
     }
 
     @Test("of two at once each has its own file") func together() async throws {

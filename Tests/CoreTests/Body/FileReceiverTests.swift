@@ -81,6 +81,34 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         #expect(try contents(of: directory.url) == ["file"])
     }
 
+    @Test("a response names no file that was removed, by a validator in time or a late one", arguments: [false, true])
+    func refusedFileIsNotNamed(isLate: Bool) async throws {
+        let target = directory.file("file")
+        let request = manager(.answering(404, [:], "new")).download("http://mock/", to: target)
+        // Without a handler the request finishes by itself, and the file is at its destination.
+        if isLate { #expect(await eventually { request.driver.state.withLock { $0.lifecycle.stage == .finished } }) }
+        #expect(FileManager.default.fileExists(atPath: target.path) == isLate)
+        let response = await request.validate().serializingURL().response
+        #expect(statusOf(response.error) == 404 && response.error?.asCurlewError?.responseBody == "new")
+        #expect(response.destinationURL == nil && response.temporaryURL == nil && response.fileURL == nil)
+        #expect(try contents(of: directory.url).isEmpty && contents(of: temporary.url).isEmpty)
+    }
+
+    @Test("a file that can't be moved is where it was written, or was removed, and the response says so", arguments: [false, true])
+    func unmovableFile(isKnown: Bool) async throws {
+        let target = directory.file("a/file")
+        let manager = manager(.answering(200, [:], "new"))
+        let request = isKnown ? manager.download("http://mock/", to: target) : manager.download("http://mock/") { _, _ in (target, []) }
+        let response = await request.serializingURL().response
+        #expect(codeOf(response.error) == .fileNoSuchFile)
+        if isKnown {
+            #expect(response.destinationURL == nil && response.temporaryURL == nil && response.fileURL == nil)
+        } else {
+            #expect(response.destinationURL == target && response.fileURL == response.temporaryURL)
+            #expect(try String(contentsOf: #require(response.fileURL), encoding: .utf8) == "new")
+        }
+    }
+
     @Test("a file that is there is an error before anything is received")
     func existing() async throws {
         let target = try directory.write(Data("old".utf8), to: "file")

@@ -54,14 +54,4 @@ import Testing
         let changed = String(decoding: data, as: UTF8.self).replacingOccurrences(of: #"\"1\""#, with: #"\"1\"\r\nX: y"#)
         #expect(throws: (any Error).self) { try JSONDecoder().decode(RangeResumption.self, from: Data(changed.utf8)) }
     }
-
-    @Test(
-        "the charset of a content type is an encoding",
-        arguments: [
-            ("text/plain; charset=ISO-8859-1", String.Encoding.isoLatin1), ("text/plain;charset=\"utf-8\"", .utf8), ("text/plain", nil),
-            ("text/plain; charset=none", nil),
-        ])
-    func charset(_ type: String, _ encoding: String.Encoding?) {
-        #expect(String.Encoding(contentType: type) == encoding)
-    }
 }

@@ -39,6 +39,8 @@ import Testing
         Difference("resolve") { $0.resolve = ["mock": ["127.0.0.1"]] },
         Difference("a resolver") { $0.resolver = HostResolver { _, _ in [] } },
         Difference("DNS over HTTPS") { $0.dohURL = "https://names.test/" },
+        Difference("IPv4") { $0.ipVersion = .v4 },
+        Difference("IPv6") { $0.ipVersion = .v6 },
         Difference("an interface") { $0.interface = "192.0.2.7" },
         Difference("no verification") { $0.tls.verifiesServer = false },
         Difference("no verification of the name") { $0.tls.verifiesHostName = false },
@@ -46,6 +48,7 @@ import Testing
         Difference("another pin") { $0.tls.publicKeyHashes = [Data([2])] },
         Difference("authorities") { $0.tls.certificateAuthorities = Data([1]) },
         Difference("a file of authorities") { $0.tls.certificateAuthorityFile = #filePath },
+        Difference("no authorities of the environment") { $0.tls.usesEnvironment = false },
         Difference("a client") { $0.tls.clientCertificate = certificate("a") },
         Difference("another client") { $0.tls.clientCertificate = certificate("b") },
         Difference("no verification, by a proxy") {
@@ -116,19 +119,71 @@ import Testing
         #expect(await load(manager, ["X-Other": "A"]) == "3")
     }
 
-    @Test func `A URL is removed in all partitions`() async throws {
-        let cache = ResponseCache.memory()
-        let mock = counting()
+    @Test(arguments: ["url", "tag", "closure", "all", "unsafe"]) func `A URL is removed in all partitions`(way: String) async throws {
+        let cache = ResponseCache(storage: MemoryCacheStorage(), tagHeader: "Cache-Tag")
+        let mock = counting(["Cache-Control": "max-age=60", "Cache-Tag": "red"])
         let managers = Self.differences.map { manager(cache, mock, $0) }
         for manager in managers { _ = await load(manager) }
         #expect(try cache.entries().count == managers.count)
-        try cache.remove(Self.url)
+        switch way {
+        case "url": try cache.remove(Self.url)
+        case "tag": #expect(try cache.remove(tag: "red") == 1)
+        case "closure": #expect(try cache.remove { $0.url == Self.url } == 1)
+        case "all": try cache.removeAll()
+        default: _ = await load(managers[1], method: .post)
+        }
         #expect(try cache.entries().isEmpty && cache.storage.size == 0)
         let before = mock.started.count
         for manager in managers { _ = await load(manager) }
         #expect(mock.started.count == before + managers.count)
-        _ = await load(managers[1], method: .post)
-        #expect(try cache.entries().isEmpty)
+    }
+
+    @Test func `What a mock or a cassette makes up answers no requests of sessions on the network`() async throws {
+        let cache = ResponseCache.memory()
+        let network = manager(cache, counting())
+        let mocks = (0..<2).map { CurlewTesting.MockTransport(.text("made up \($0)").header("Cache-Control", "max-age=60")) }
+        mocks[1].cachePartition = nil
+        let managers = mocks.map { mock in SessionManager(mock: mock) { $0.cache = cache } }
+        #expect(await load(managers[0]) == "made up 0")
+        #expect(await load(network) == "1")
+        #expect(await load(managers[0]) == "made up 0")
+        #expect(await load(managers[1]) == "1")
+        #expect(mocks.map(\.requests.count) == [1, 0])
+        let options = RequestOptions(addresses: .publicOnly)
+        #expect(await managers[0].request(Self.url, options: options).serializingString().response.value == "made up 0")
+        #expect(await network.request(Self.url, options: options).serializingString().response.value == "2")
+
+        let directory = try TemporaryDirectory()
+        let cassette = try Cassette(directory: directory.url)
+        #expect(try ReplayTransport(cassette).cachePartition == "replay")
+        #expect(RecordingTransport(cassette, base: mocks[0]).cachePartition == "mock")
+    }
+
+    @Test func `Cookies of a shared load are its sender's, and those of a validation in the background are dropped`() async throws {
+        let cache = ResponseCache(storage: MemoryCacheStorage(), coalescesMisses: true)
+        let mock = MockTransport()
+        let stores = [CookieStore(), CookieStore()]
+        let managers = stores.map { store in
+            SessionManager(mock: mock) {
+                $0.cache = cache
+                $0.cookies = store
+            }
+        }
+        let first = Task { await load(managers[0]) }
+        _ = await mock.started.first(1)
+        let second = Task { await load(managers[1]) }
+        #expect(await eventually { cache.coalescer?.waitingCount == 1 })
+        func fields(_ cookie: String) -> HTTPHeaders {
+            ["Cache-Control": "max-age=0, stale-while-revalidate=60", "ETag": "\"1\"", "Set-Cookie": cookie]
+        }
+        await mock.started[0].respond(200, fields("a=1"), "x")
+        #expect(await first.value == "x")
+        #expect(await second.value == "x")
+        let background = await mock.started[1]
+        background.respond(304, fields("b=2"))
+        #expect(await eventually { background.isOver })
+        for manager in managers { manager.settle() }
+        #expect(try stores.map { try $0.cookies().map(\.name) } == [["a"], []])
     }
 
     @Test func `Many keys do not push out the response of plain requests`() async throws {
@@ -290,6 +345,25 @@ import Testing
         #expect(values == ["1", "1", "2"])
     }
 
+    @Test func `Of the session's cookies those count that are sent, by their names`() async throws {
+        let store = CookieStore()
+        let manager = SessionManager(mock: counting()) {
+            $0.cache = .memory()
+            $0.cookies = store
+        }
+        try store.set(Cookie(name: "lang", value: "en", domain: "mock"))
+        #expect(await load(manager) == "1")
+        try store.set(Cookie(name: "sid", value: "alice", domain: "mock"))
+        #expect(await load(manager) == "2")
+        try store.set(Cookie(name: "sid", value: "rotated", domain: "mock"))
+        #expect(await load(manager) == "2")
+    }
+
+    @Test func `Of contradicting spellings of a host the same one counts each time`() {
+        let both = Difference("both") { $0.connectTo = ["MOCK": "a.test", "Mock": "b.test"] }
+        #expect(partition(both) == partition(Difference("first") { $0.connectTo = ["mock": "a.test"] }))
+    }
+
     @Test func `A proxy counts where it may answer itself`() {
         let proxied = Difference("proxy") { $0.proxy = .url("http://proxy.test:1") }
         let other = Difference("proxy") { $0.proxy = .url("http://proxy.test:2") }
@@ -314,9 +388,9 @@ import Testing
             names(TLSOptions()) == [
                 "minimumVersion", "maximumVersion", "verifiesCertificateChain", "verifiesHostName", "requiresCloseNotify",
                 "requiresStapledResponse", "revocationListFile", "publicKeyHashes", "certificateAuthorities", "certificateAuthorityFile",
-                "additionalAuthorities", "clientCertificate", "trust",
+                "additionalAuthorities", "pinnedAuthorities", "clientCertificate", "trust", "usesEnvironment",
             ])
-        // Both versions of IP lead to the same host, ports and delays are the client's, and alternative services are verified as the origin.
+        // Ports and delays are the client's, and alternative services are verified as the origin.
         #expect(
             names(ReachOptions()) == [
                 "routing", "ipVersion", "connectionAttemptDelay", "localPorts", "socket", "dohURL", "dohVerifiesServer",

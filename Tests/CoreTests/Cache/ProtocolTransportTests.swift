@@ -12,13 +12,19 @@ private final class Stub: URLProtocol {
     static let stopped = Inbox<String>()
 
     override class func canInit(with request: URLRequest) -> Bool { request.url?.host == "stub" }
-    override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+
+    override class func canonicalRequest(for request: URLRequest) -> URLRequest {
+        var canonical = request
+        canonical.setValue("yes", forHTTPHeaderField: "Canonical")
+        return canonical
+    }
 
     override func startLoading() {
         guard let url = request.url, let client else { return }
         switch url.path {
         case "/error": client.urlProtocol(self, didFailWithError: URLError(.cannotFindHost))
         case "/silent": break
+        case "/canonical": answer(Data((request.value(forHTTPHeaderField: "Canonical") ?? "").utf8), url, client)
         case "/redirect": redirect(from: url, client)
         case "/large": answer(Data(count: 1_000_000), url, client)
         case "/echo":
@@ -81,6 +87,12 @@ private final class RefusingProtocol: URLProtocol {
             .serializingString()
             .response
         #expect(response.value == "PUT ybody")
+    }
+
+    @Test("the class gets the request that it has made canonical") func canonical() async {
+        let request = manager.request("http://stub/canonical")
+        #expect(await request.serializingString().response.value == "yes")
+        #expect(request.request?.value(forHTTPHeaderField: "Canonical") == nil)
     }
 
     @Test("the class's error fails the request") func error() async {

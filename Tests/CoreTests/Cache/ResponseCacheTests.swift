@@ -51,10 +51,13 @@ private struct QueuedStorage: CacheStorage {
         }
     }
 
-    private func manager(_ cache: ResponseCache, _ mock: MockTransport, clock: VirtualClock? = nil) -> SessionManager {
+    private func manager(
+        _ cache: ResponseCache, _ mock: MockTransport, clock: VirtualClock? = nil, _ change: (inout SessionConfiguration) -> Void = { _ in }
+    ) -> SessionManager {
         SessionManager(mock: mock) {
             $0.cache = cache
             $0.clock = clock
+            change(&$0)
         }
     }
 
@@ -174,6 +177,42 @@ private struct QueuedStorage: CacheStorage {
         let again = try await load(manager)
         #expect(outcome(again) == (.hit, .fresh) && mock.started.count == 2)
         #expect(mock.started.all.last?.request.headers["Cache-Control"] == nil)
+    }
+
+    @Test("a validation in the background has the limits of the session, and not those of the request", arguments: Place.allCases)
+    func limitsInBackground(_ place: Place) async throws {
+        let clock = VirtualClock()
+        let mock = counting(["Cache-Control": "max-age=60, stale-while-revalidate=60", "ETag": "\"same\""])
+        let manager = manager(place.cache, mock, clock: clock) { $0.totalTimeout = .seconds(70) }
+        _ = try await load(manager)
+        await clock.advance(by: .seconds(61))
+        var options = RequestOptions(deadline: .seconds(1), firstByteTimeout: .seconds(1), totalTimeout: .seconds(2))
+        options.deadlineHeader = "X-Left"
+        // Also where options of connections are changed with them.
+        options.httpVersion = .http1
+        let response = await manager.request("http://mock/a", options: options).serializingString().response
+        #expect(outcome(response) == (.stale, .staleWhileRevalidate))
+        let validation = try #require(await mock.started.first(2).last).request
+        #expect(validation.options.totalTimeout == .seconds(70) && validation.options.firstByteTimeout == nil)
+        #expect(validation.headers["X-Left"] == nil)
+    }
+
+    @Test("a chain of redirects in memory does not use up the stack of the caller")
+    func longChain() async throws {
+        let mock = MockTransport { request in
+            let number = Int(request.url.split(separator: "/").last ?? "") ?? 0
+            return number == 0
+                ? .response(200, ["Cache-Control": "max-age=60"], "end")
+                : .response(301, ["Location": "/\(number - 1)", "Cache-Control": "max-age=60"])
+        }
+        let manager = manager(.memory(), mock) { $0.redirects.limit = 100 }
+        #expect(try await load(manager, "http://mock/100").value == "end")
+        let values = Log<String?>()
+        let thread = Thread { manager.request("http://mock/100").responseString(queue: .global()) { values.append($0.value) } }
+        thread.stackSize = 128 << 10
+        thread.start()
+        await values.wait(for: 1)
+        #expect(values.elements == ["end"] && mock.started.count == 101)
     }
 
     @Test("stale-if-error serves in place of an error of the server or the network", arguments: Place.allCases, [500, 503, 0])
@@ -296,6 +335,27 @@ private struct QueuedStorage: CacheStorage {
         for value in ["1", "2"] { _ = try await load(manager, headers: ["X": value]) }
         _ = await manager.request("http://mock/a", method: .post).serializingData().response
         #expect(try await load(manager, headers: ["X": "1"]).value == "4")
+    }
+
+    @Test("what was requested before an unsafe method is not stored after it", arguments: Place.allCases)
+    func overtaken(_ place: Place) async throws {
+        let mock = MockTransport()
+        let manager = manager(place.cache, mock)
+        func start(_ method: HTTPMethod = .get) -> Task<String?, Never> {
+            Task { await manager.request("http://mock/a", method: method).serializingString().response.value }
+        }
+        let first = start()
+        let exchange = await mock.started[0]
+        exchange.perform(.head(200, ["Cache-Control": "max-age=60"]), .bytes(Data("o".utf8)))
+        let change = start(.post)
+        await mock.started[1].respond(200, [:], "changed")
+        #expect(await change.value == "changed")
+        exchange.perform(.bytes(Data("ld".utf8)), .complete())
+        #expect(await first.value == "old")
+        let second = start()
+        await mock.started[2].respond(200, ["Cache-Control": "max-age=60"], "new")
+        #expect(await second.value == "new")
+        #expect(await start().value == "new")
     }
 
     @Test("tags and closures remove responses", arguments: Place.allCases)

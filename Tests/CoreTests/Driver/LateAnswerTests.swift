@@ -253,12 +253,14 @@ import Testing
     private final class UnawareTransport: Transport {
         let started = Inbox<(id: Int, observer: any TransferObserver)>()
 
-        func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) { started.put((id, observer)) }
-        func cancel(_ id: Int) {}
-        func resumeReceiving(_ id: Int) {}
-        func setSuspended(_ suspended: Bool, of id: Int) {}
-        func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {}
-        func send(_ bytes: Data, endOfStream: Bool, on id: Int) {}
+        func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+            UnawareTransfer { [started] in started.put((id, observer)) }
+        }
+
+        func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+            UnawareTransfer {}
+        }
+
         func shutDown() {}
     }
 
@@ -296,43 +298,5 @@ import Testing
     @Test("a failure that came before a cancellation is reported", arguments: Kind.allCases)
     func failedBeforeCancellation(kind: Kind) async {
         #expect(kindOf(await end(of: kind, failsFirst: true).error) == .connectionLost)
-    }
-
-    // MARK: Suspension
-
-    /// Hears of a suspension only after another thread has taken it back.
-    private final class OvertakenTransport: Transport {
-        let told = Inbox<Bool>()
-        let overtake = Lock<@Sendable () -> Void>({})
-
-        func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {}
-        func cancel(_ id: Int) {}
-        func resumeReceiving(_ id: Int) {}
-        func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {}
-        func send(_ bytes: Data, endOfStream: Bool, on id: Int) {}
-        func shutDown() {}
-
-        func setSuspended(_ suspended: Bool, of id: Int) {
-            if suspended { overtake.withLock { $0 }() }
-            told.put(suspended)
-        }
-    }
-
-    @Test("a cached transfer that is resumed while its suspension is forwarded continues")
-    func overtakenResumption() throws {
-        let base = OvertakenTransport()
-        let manager = manager(MockTransport())
-        let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
-        var request = try TransferRequest(plain: "http://mock/", method: .get, headers: [:], body: nil, in: manager.session)
-        request.cachePolicy = .reloadIgnoringLocalCacheData
-        let caching = CachingTransport(base, store: URLCacheStore(cache: cache)) { 0 }
-        let transfer = CachedTransfer(id: 1, request: request, observer: manager.request("http://mock/").driver, transport: caching) {}
-        let box = Lock<CachedTransfer?>(transfer)
-        base.overtake.withLock { $0 = { box.withLock { $0 }?.setSuspended(false) } }
-        transfer.setSuspended(true)
-        transfer.begin()
-        #expect(base.told.all.last == false)
-        #expect(base.told.all.contains(true))
-        box.withLock { $0 = nil }
     }
 }

@@ -137,14 +137,14 @@ import Testing
         arguments: [("http://other/", "http://other/", false), ("/next", "http://other/", false), ("/next", "http://mock/x", true)])
     func sessionCredentials(_ location: String, _ chosen: String, _ areSent: Bool) async throws {
         let mock = MockTransport.answering(inTurn: [Self.redirect(302, to: location), .response(200)])
-        let manager = SessionManager(mock: mock) { $0.headers = ["Authorization": "Bearer 1", "X-Session": "1"] }
+        let manager = SessionManager(mock: mock) { $0.headers = ["Authorization": "Bearer 1", "X-Own": "1"] }
         manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, _, completion in completion(try? URLRequest(url: chosen, method: .get))
         }
         _ = await manager.request("http://mock/").serializingData().response
         let next = try #require(mock.started.all.last).request
         #expect(next.url == chosen)
         #expect(next.headers["Authorization"] == (areSent ? "Bearer 1" : nil))
-        #expect(next.headers["X-Session"] == "1")
+        #expect(next.headers["X-Own"] == "1")
     }
 
     @Test("a retry after a changed redirect begins with the original and its body", arguments: UploadKind.allCases)

@@ -55,6 +55,31 @@ import Testing
         #expect(next?.url == "http://example.org/caf%E9")
     }
 
+    @Test(
+        "what is invalid where it stands is escaped, and escapes stay",
+        arguments: [
+            ("/s?filter[name]=a%20b", "/s?filter%5Bname%5D=a%20b"), ("/a[b]%2Fc", "/a%5Bb%5D%2Fc"),
+            ("/s?q=a b%20c|d", "/s?q=a%20b%20c%7Cd"),
+            ("/x%zz%4", "/x%25zz%254"), ("/x#a[%20#b", "/x#a%5B%20%23b"), ("?[0]=%41", "/dir/file?%5B0%5D=%41"),
+        ])
+    func repaired(_ location: String, _ reached: String) throws {
+        #expect(try Self.next(location: location)?.url == "http://a.example" + reached)
+        let absolute = "//[::1]:81" + (location.hasPrefix("?") ? "/dir/file" : "") + location
+        #expect(try Self.next("http://[::1]:81/dir/file", location: absolute)?.url == "http://[::1]:81" + reached)
+    }
+
+    @Test(
+        "user and password of the URL stay at its origin",
+        arguments: [
+            ("/x", true), ("http://a.example/x", true), ("//A.example:80/x", true), ("http://eve:pw@a.example/x", true),
+            ("http://b.example/x", false), ("http://a.example:81/x", false), ("https://a.example/x", false),
+        ])
+    func userInfo(_ location: String, _ stays: Bool) throws {
+        let next = try #require(try Self.next("http://me:p%40ss@a.example/dir", location: location))
+        #expect(next.url.contains("//me:p%40ss@") == stays && !next.url.contains("eve"))
+        #expect(stays || !next.url.contains("@"))
+    }
+
     @Test("a hop has what is left of the time for the whole", arguments: [(4, 6), (10, 0), (20, 0)])
     func remainingTime(_ elapsed: Int, _ left: Int) {
         var request = TransferRequest(url: "http://example.org/")
@@ -105,6 +130,7 @@ import Testing
                 "http://b\u{7F}/", "http://b%7F/", "http://b%00/", "http://b%0D%0AX/", "http://b c/", "http://b%20c/", "http://b%5Bc/",
                 "http://b%5D/", "http://b%2Fc/", "http://b%40c/", "http://b%3Ac/", "http://b<c/", "http://b^c/", "http://b|c/",
                 "http://b%25/",
+                "http://b../", "http://b..c/", "//.b/", "http://" + String(repeating: "b.", count: 600) + "c/",
                 "http://b\u{FF0F}c/", "http://b%FF/", "http://\u{AD}/", "http://[x]/", "http://xn--\u{FC}/",
             ])
     func badLocations(_ location: String) {
@@ -172,7 +198,7 @@ import Testing
             ("http://@b.example/", "http://b.example/"), ("http://:@b.example/", "http://b.example/"),
             ("http://eve@b.example", "http://b.example"),
             ("http://a@b@b.example/x@y?u=http://v@w#@", "http://b.example/x@y?u=http://v@w#@"),
-            ("http://eve:pw@a.example/", "http://a.example/"), ("HTTP://EVE@a.example/", "HTTP://a.example/"),
+            ("http://eve:pw@a.example/", "http://user:secret@a.example/"), ("HTTP://EVE@a.example/", "HTTP://user:secret@a.example/"),
             ("/http://c@d/", "http://user:secret@a.example/http://c@d/"), ("next", "http://user:secret@a.example/dir/next"),
             ("?u=//c@d/", "http://user:secret@a.example/dir/file?u=//c@d/"),
         ], [301, 307])
@@ -256,6 +282,32 @@ import Testing
         let mock = MockTransport.answering(inTurn: [.response(302, ["Location": "/x"], long), .response(200, [:], "here")])
         let manager = SessionManager(mock: mock)
         #expect(await manager.request("http://mock/").serializingString().response.value == "here")
+    }
+
+    @Test("a redirect is followed without waiting for a body that is announced as long; its coding does not matter")
+    func unwantedBody() async {
+        for steps: [MockTransport.Step] in [
+            [.head(302, ["Location": "/x", "Content-Length": "300000"]), .stall],
+            [.head(302, ["Location": "/x"]), .bytes(Data(count: 10)), .complete(CurlewError.failure(.decoding))],
+        ] {
+            let manager = SessionManager(mock: .answering(inTurn: [steps, .response(200, [:], "here")]))
+            #expect(await manager.request("http://mock/").serializingString().response.value == "here")
+        }
+    }
+
+    @Test("a body is dropped up to a size, and for a time")
+    func discardedBody() {
+        let (start, second) = (MonotonicTime.now(), Duration.seconds(1).nanoseconds)
+        var body = DiscardedBody(announced: nil, at: start)
+        body.receive(DiscardedBody.limit, at: start + second)
+        #expect(!body.isCutOff)
+        body.receive(1, at: start + second)
+        #expect(body.isCutOff)
+        var slow = DiscardedBody(announced: 100, at: start)
+        slow.receive(1, at: start + DiscardedBody.timeout.nanoseconds)
+        #expect(!slow.isCutOff)
+        slow.receive(1, at: start + DiscardedBody.timeout.nanoseconds + 1)
+        #expect(slow.isCutOff)
     }
 
     @Test("a failure while a redirect's body comes ends the request")

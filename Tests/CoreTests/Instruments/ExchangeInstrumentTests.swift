@@ -64,6 +64,16 @@ import Testing
         #expect(urls == ["http://mock/first", "http://mock/second", "http://mock/second", "http://mock/first"])
     }
 
+    @Test func `interim responses are reported before the head, and without one`() async {
+        let hints = MockTransport.Step.interim(ResponseHead(statusCode: 103, headers: ["Link": "</a>"]))
+        let mock = MockTransport.answering(inTurn: [[hints] + .failure(.connectionLost), [hints, hints] + .response(200)])
+        let manager = manager(mock)
+        manager.retrier = Retrying { request, _, completion in completion(request.retryCount == 0, 0) }
+        #expect(await manager.request("http://mock/").serializingData().response.error == nil)
+        #expect(instrument.heads.all == [103, 103, 103, 200])
+        #expect(instrument.ended.all == ["1 - connectionLost", "2 200 ok"])
+    }
+
     @Test func `a retry whose first attempt failed keeps counting`() async throws {
         let mock = MockTransport.answering(inTurn: [.failure(), .failure(.idleTimeout), .response(200)])
         let manager = manager(mock)
@@ -155,12 +165,14 @@ import Testing
     @Test func `a transport that forgets a transfer ends its exchange`() async {
         /// Releases the observer without an event.
         struct Forgetful: Transport {
-            func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {}
-            func cancel(_ id: Int) {}
-            func setSuspended(_ suspended: Bool, of id: Int) {}
-            func resumeReceiving(_ id: Int) {}
-            func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {}
-            func send(_ bytes: Data, endOfStream: Bool, on id: Int) {}
+            func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+                UnawareTransfer {}
+            }
+
+            func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+                UnawareTransfer {}
+            }
+
             func shutDown() {}
         }
         var configuration = SessionConfiguration()

@@ -31,6 +31,8 @@ struct RecordingInstrument: ExchangeInstrument {
 
         var headers: HTTPHeaders { ["X-Number": "\(number)", "Bad Name": "left out"] }
 
+        func didReceiveInterim(_ head: ResponseHead) { instrument.heads.put(head.statusCode) }
+
         func didReceive(_ head: ResponseHead) { instrument.heads.put(head.statusCode) }
 
         func didEnd(_ completion: ExchangeCompletion) {

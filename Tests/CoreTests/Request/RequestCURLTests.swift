@@ -40,9 +40,35 @@ import Testing
     func quoting() {
         let manager = SessionManager(mock: MockTransport())
         defer { manager.invalidateAndCancel() }
-        let request = manager.request("http://mock/", headers: ["A": #"a"b\c$d`e"#, "B": "it's!"])
-        #expect(lines(request)[1] == #"-H "A: a\"b\\c\$d\`e""#)
+        let request = manager.request("http://mock/", headers: ["A": #"a"b\c$de"#, "B": "it's!", "C": #"`\`"#])
+        #expect(lines(request)[1] == #"-H "A: a\"b\\c\$de""#)
         #expect(lines(request)[2] == #"-H 'B: it'\''s!'"#)
+        #expect(lines(request)[3] == #"-H 'C: `'\\'`'"#)
+    }
+
+    @Test("no shell runs what a value says", arguments: ["sh", "dash", "bash", "zsh", "fish"]) func injection(_ name: String) async throws {
+        guard ChildProcess.path(of: name) != nil else { return }
+        let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
+        let directory = try TemporaryDirectory()
+        let stub = try directory.write(Data("#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n".utf8), to: "curl")
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: stub.path)
+        let command = "touch pwned"
+        let values = [
+            "!\\'; \(command); '", "!\\\\'; \(command); '\\", "`\(command)`", "\\`\(command)\\`", "\"; \(command); \"", "$(\(command))",
+            "\\\"$(\(command))(\(command))", "'(\(command))'!", "\\", "!\\",
+        ]
+        for value in values {
+            let request = manager.request("http://mock/", headers: ["X-Value": value])
+            let shell = try ChildProcess(
+                name, "-c", "cd '\(directory.url.path)'; " + request.cURLDescription(redacting: false),
+                environment: ["PATH": directory.url.path + ":/usr/bin:/bin"])
+            let (status, output) = await shell.finish()
+            #expect(status == 0)
+            let arguments = output.joined(separator: "\n").utf8.split(separator: 0).map { String(decoding: Array($0), as: UTF8.self) }
+            #expect(arguments == ["-v", "-H", "X-Value: \(value)", "http://mock/"])
+        }
+        #expect(try contents(of: directory) == ["curl"])
     }
 
     @Test(
@@ -57,8 +83,13 @@ import Testing
         let delimiters = "'\"\\$`!;&|<>(){}[]#~*?%=@-:/ ".unicodeScalars.map { "\($0)\(mark)" }
         let value = delimiters.map { "x\($0)$(touch pwned)\($0)" }.joined()
         let withoutMark = value.unicodeScalars.filter { $0 != "!" }.map(String.init).joined()
-        for (text, body) in [(value, "@\(mark)\n\(value)\u{1B}[201~"), (withoutMark, "\(mark)\r\(withoutMark)")] {
+        let bodies = [
+            (value, "@\(mark)\n\(value)\u{1B}[201~"), (withoutMark, "\(mark)\r\(withoutMark)\n^Content-Type:^; touch pwned;^"),
+        ]
+        for (text, body) in bodies {
             let request = manager.upload(Data(body.utf8), to: "http://mock/", headers: ["X-Value": text, "Content-Type": "a/b"])
+            // An interactive shell replaces that by the command before.
+            #expect(!request.cURLDescription(redacting: false).contains("\n^"))
             let shell = try ChildProcess(
                 "/bin/sh", "-c", "cd '\(directory.url.path)'; " + request.cURLDescription(redacting: false),
                 environment: ["PATH": directory.url.path + ":/usr/bin:/bin"])

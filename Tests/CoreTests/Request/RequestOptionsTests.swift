@@ -11,12 +11,13 @@ import Testing
         deadline: .seconds(100), deadlineHeader: "X-Deadline", connectTimeout: .seconds(1), firstByteTimeout: .seconds(2),
         idleTimeout: .seconds(3), totalTimeout: .seconds(4), redirects: RedirectPolicy(), proxy: .url("http://proxy.example"),
         addresses: .publicOnly, maximumBodySize: 5, cachePolicy: .reloadIgnoringLocalCacheData, httpVersion: .http1, priority: 9,
-        interceptor: Interceptor(), name: "GET /", userInfo: ["tenant": "blue"], resolve: ["mock": ["127.0.0.1"]])
+        interceptor: Interceptor(), name: "GET /", userInfo: ["tenant": "blue"], resolve: ["mock": ["127.0.0.1"]],
+        isServerWide: true)
 
     @Test("the initializer sets every option") func initializer() {
         // The layers', for parts of a download from several places, is not among the initializer's.
         for (name, value) in Mirror(reflecting: Self.options).children where name != "certificateURL" {
-            let isSet = "\(value)" != "nil" && "\(value)" != "[:]"
+            let isSet = "\(value)" != "nil" && "\(value)" != "[:]" && "\(value)" != "false"
             #expect(isSet, "\(name ?? "")")
         }
     }
@@ -24,7 +25,9 @@ import Testing
     @Test("each option of transfers is the request's own; the session's others apply") func transfers() async {
         let mock = MockTransport.answering(200)
         let manager = SessionManager(mock: mock) { $0.maximumHeadSize = 1000 }
-        for request in [manager.request("http://mock/", options: Self.options), manager.request("http://mock/")] {
+        var options = Self.options
+        options.isServerWide = false
+        for request in [manager.request("http://mock/", options: options), manager.request("http://mock/")] {
             _ = await request.serializingData().response
         }
         let (own, sessions) = (mock.started.all[0].request, mock.started.all[1].request)

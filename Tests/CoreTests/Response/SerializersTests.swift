@@ -46,6 +46,20 @@ import Testing
         }
     }
 
+    @Test("an empty body is decoded as nil, if the type is optional")
+    func optionals() throws {
+        for (data, status) in [(nil, 204), (Data(), 205), (Data(), 200)] {
+            #expect(try Self.run(.decodable(of: Pair?.self), data, status: status).get() == nil)
+            #expect(try Self.run(.decodable(of: [Pair]?.self), data, status: status).get() == nil)
+            #expect(Self.isInput(Self.run(.decodable(of: [Pair].self), data, status: status), nilOnly: false))
+        }
+        #expect(try Self.run(.decodable(of: Pair?.self), Data(#"{"a":1}"#.utf8)).get() == Pair(a: 1))
+        #expect(try Self.run(.decodable(of: Pair?.self), Data("null".utf8)).get() == nil)
+        // Without a response there is nothing that is empty.
+        #expect(
+            Self.isInput(DataResponseSerializer.decodable(of: Pair?.self).serializeResponse(nil, nil, nil, nil), nilOnly: false))
+    }
+
     @Test("204 and 205 give the empty value", arguments: [204, 205])
     func noContent(_ status: Int) throws {
         for data in [nil, Data()] {
@@ -69,26 +83,97 @@ import Testing
         #expect(isPassed(Self.run(.decodable(of: Pair.self), data, error: UserError())))
     }
 
-    @Test(
-        "text is read in the given encoding, else in the charset, else in ISO 8859-1",
-        arguments: [
-            (nil, [0xE9], "é"), ("text/plain; charset=utf-8", [0xC3, 0xA9], "é"), ("text/plain;charset=\"UTF-8\"", [0xC3, 0xA9], "é"),
-            ("text/plain; format=flowed; Charset=iso-8859-1", [0xE9], "é"), ("text/plain; charset=windows-1252", [0x80], "€"),
-            ("text/plain; charset=utf-16be", [0x00, 0x41], "A"), ("text/plain; charset=unheard-of", [0xE9], "é"),
-            ("text/plain; charset=us-ascii", [0x41], "A"), ("text/plain; charset", [0x41], "A"),
-        ] as [(String?, [UInt8], String)])
-    func charsets(_ type: String?, _ bytes: [UInt8], _ text: String) throws {
-        #expect(try Self.run(.string(), Data(bytes), type: type).get() == text)
+    private static let texts: [(encoding: String.Encoding?, type: String?, bytes: [UInt8], text: Result<String, TextFailure>)] = [
+        (nil, nil, [0xC3, 0xA9], .success("é")), (nil, nil, [0xE9], .success("é")), (nil, "text/html", [0xC3, 0xA9], .success("é")),
+        (nil, "text/html", [0xE9], .success("é")), (nil, "application/json", [0xC3, 0xA9], .success("é")),
+        (nil, "application/json", [0xE9], .failure(.invalid(.utf8))), (nil, "text/event-stream", [0xE9], .failure(.invalid(.utf8))),
+        (nil, "text/xml", Array("<?xml encoding='latin1'?>".utf8) + [0xE9], .success("<?xml encoding='latin1'?>é")),
+        (nil, "text/plain;charset=\"UTF-8\"", [0xC3, 0xA9], .success("é")),
+        (nil, "text/plain;charset=utf-8", [0xE9], .failure(.invalid(.utf8))),
+        (nil, "text/plain; format=flowed; Charset=iso-8859-1", [0xC3, 0xA9], .success("Ã©")),
+        (nil, "text/plain; charset=gbk", [0xC4, 0xE3], .success("你")),
+        (nil, "text/plain; charset=gbk", [0xC4], .failure(.invalid(.init(rawValue: 0x8000_0631)))),
+        (nil, "text/plain; charset=unheard-of", [0x41], .failure(.unknown("unheard-of"))),
+        (nil, "text/plain; charset=iso-8859-1", [0xFE, 0xFF, 0, 0x41], .success("A")),
+        (.utf8, "text/plain; charset=iso-8859-1", [0xE9], .failure(.invalid(.utf8))),
+        (.isoLatin1, "text/plain; charset=utf-8", [0xC3, 0xA9], .success("Ã©")),
+        (.isoLatin1, "text/plain; charset=unheard-of", [0xE9], .success("é")),
+        (.isoLatin1, nil, [0xFE, 0xFF], .success("þÿ")), (.init(rawValue: 0x8000_0A03), nil, [0xA7, 0x41], .success("你")),
+    ]
+
+    private enum TextFailure: Error, Equatable {
+        case invalid(String.Encoding)
+        case unknown(String)
+        case other
+
+        init(_ error: any Error) {
+            switch error {
+            case CurlewError.responseSerializationFailed(.stringSerializationFailed(let encoding), _): self = .invalid(encoding)
+            case CurlewError.responseSerializationFailed(.unknownCharset(let name), _): self = .unknown(name)
+            default: self = .other
+            }
+        }
     }
 
-    @Test("bytes that are no text in the encoding are an error")
-    func noText() {
-        let data = Data([0xFF, 0xFE, 0xFD])
-        let result = Self.run(.string(encoding: .utf8), data, type: "text/plain; charset=iso-8859-1")
-        guard case .failure(CurlewError.responseSerializationFailed(.stringSerializationFailed(.utf8), _)) = result else {
-            Issue.record("\(result)")
-            return
+    @Test(arguments: texts.indices)
+    func `text is read in the given encoding, else in that of the response`(_ row: Int) throws {
+        let (encoding, type, bytes, text) = Self.texts[row]
+        #expect(Self.run(.string(encoding: encoding), Data(bytes), type: type).mapError { TextFailure($0) } == text)
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data(bytes), to: "file")
+        let download = DownloadResponseSerializer.string(encoding: encoding).serializeResponse(nil, Self.response(200, type), file, nil)
+        #expect(download.mapError { TextFailure($0) } == text)
+    }
+
+    /// A value of arrays.
+    private struct Nested: Decodable, Sendable {
+        init(from decoder: any Decoder) throws {
+            var values = try decoder.unkeyedContainer()
+            while !values.isAtEnd { _ = try values.decode(Nested.self) }
         }
+    }
+
+    /// A binary property list of arrays, each of which has the next one so many times; the last one has the first, or is empty.
+    private static func arrays(_ count: Int, times: UInt8, isCircular: Bool = false) -> Data {
+        func bytes(_ number: Int, _ size: Int) -> [UInt8] { (0..<size).reversed().map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) } }
+        var list = Array("bplist00".utf8)
+        var offsets: [Int] = []
+        for index in 0..<count {
+            offsets.append(list.count)
+            let isLast = index == count - 1
+            list.append(0xA0 | (isLast ? isCircular ? 1 : 0 : times))
+            if !isLast || isCircular { for _ in 0..<(isLast ? 1 : times) { list += bytes(isLast ? 0 : index + 1, 2) } }
+        }
+        let table = list.count
+        for offset in offsets { list += bytes(offset, 4) }
+        list += [0, 0, 0, 0, 0, 0, 4, 2]
+        for number in [count, 0, table] { list += bytes(number, 8) }
+        return Data(list)
+    }
+
+    @Test("a property list that expands, contains itself or is nested deeply is refused before it is parsed")
+    func boundsOfPropertyLists() throws {
+        let (open, close) = (String(repeating: "<array>", count: 20_000), String(repeating: "</array>", count: 20_000))
+        let xml = Data("<plist>\(open)\(close)</plist>".utf8)
+        let decoder = PropertyListDecoder()
+        let excessive = [Self.arrays(9, times: 10), Self.arrays(600, times: 1), Self.arrays(3, times: 1, isCircular: true)]
+        for list in excessive + [xml] {
+            guard
+                case .failure(CurlewError.responseSerializationFailed(.propertyListSerializationFailed, _)) = Self.run(
+                    .propertyList(), list),
+                case .failure(CurlewError.responseSerializationFailed(.decodingFailed, _)) = Self.run(
+                    .decodable(of: Nested.self, decoder: decoder), list)
+            else {
+                Issue.record("\(list.count)")
+                continue
+            }
+        }
+        for list in [Self.arrays(5, times: 10), Self.arrays(400, times: 1)] {
+            #expect(try Self.run(.propertyList(), list).get() is [Any])
+        }
+        // Many values, none of which is shared.
+        let numbers = try PropertyListSerialization.data(fromPropertyList: Array(0..<400_000), format: .binary, options: 0)
+        #expect((try Self.run(.propertyList(), numbers).get() as? [Any])?.count == 400_000)
     }
 
     @Test("JSON, property lists and decodable values are made, or the parser's error is kept")

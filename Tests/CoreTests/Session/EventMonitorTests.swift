@@ -14,6 +14,7 @@ import Testing
         func requestDidResume(_ request: Request) { events.put("resume") }
         func requestDidSuspend(_ request: Request) { events.put("suspend") }
         func requestDidCancel(_ request: Request) { events.put("cancel") }
+        func request(_ request: Request, didReceiveInterim head: ResponseHead) { events.put("interim \(head.statusCode)") }
         func request(_ request: Request, didReceive response: HTTPURLResponse) { events.put("response \(response.statusCode)") }
         func request(_ request: Request, willContinueWith newRequest: URLRequest) { events.put("next \(newRequest.url?.path ?? "")") }
         func request(_ request: Request, didComplete task: SessionTask, with error: (any Error)?) { events.put("complete \(error == nil)") }
@@ -26,13 +27,15 @@ import Testing
     private let recorder = Recorder()
 
     @Test func `each step of a redirected request is reported`() async {
-        let mock = MockTransport.answering(inTurn: [.response(302, ["Location": "/next"]), .response(200)])
+        let hints = MockTransport.Step.interim(ResponseHead(statusCode: 103))
+        let mock = MockTransport.answering(inTurn: [[hints] + .response(302, ["Location": "/next"]), [hints] + .response(200)])
         let manager = SessionManager(mock: mock) { [recorder] in $0.eventMonitors = [Silent(), recorder] }
         _ = await manager.request("http://mock/").serializingData().response
         // The task is created and started on the caller's thread; the other events come in order.
-        let events = await recorder.events.first(7)
-        #expect(Set(events.prefix(2)).isSubset(of: ["task 1", "resume", "response 302"]))
-        #expect(events.filter { $0 != "resume" } == ["task 1", "response 302", "next /next", "response 200", "complete true", "finish"])
+        let events = await recorder.events.first(9)
+        #expect(Set(events.prefix(2)).isSubset(of: ["task 1", "resume", "interim 103"]))
+        let steps = ["task 1", "interim 103", "response 302", "next /next", "interim 103", "response 200", "complete true", "finish"]
+        #expect(events.filter { $0 != "resume" } == steps)
     }
 
     @Test func `each attempt of a retried request is reported`() async {

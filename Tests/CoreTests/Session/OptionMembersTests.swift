@@ -92,6 +92,7 @@ private let options: [Member] = [
 private let connections: [Member] = [
     .connection("maximumConnectionsPerHost", \.maximumConnectionsPerHost, \.maximumConnectionsPerHost, 2),
     .connection("maximumIdleConnections", \.maximumIdleConnections, \.maximumIdleConnections, 2),
+    .connection("maximumIdleTime", \.maximumIdleTime, \.maximumIdleTime, .seconds(2)),
     .connection("multiplexes", \.multiplexes, \.multiplexes, true),
     .connection("loops", \.loops, \.loops, 2),
 ]

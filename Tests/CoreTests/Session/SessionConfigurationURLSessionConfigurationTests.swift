@@ -96,7 +96,7 @@ import Testing
                 "kCFNetworkProxiesHTTPEnable": 1, "kCFNetworkProxiesHTTPProxy": "p", "kCFNetworkProxiesHTTPPort": "3128",
                 "kCFNetworkProxiesExceptionsList": ["*.local", "example.org"], "kCFProxyUsernameKey": "us er",
                 "kCFProxyPasswordKey": "p@ss",
-            ]) == .schemes(http: "http://us%20er:p%40ss@p:3128", https: nil, except: [".local", "example.org"]))
+            ]) == .schemes(http: "http://us%20er:p%40ss@p:3128", https: nil, except: ["*.local", "example.org"]))
         #expect(
             policy(["kCFStreamPropertyHTTPSProxyHost": "p", "kCFStreamPropertyHTTPSProxyPort": 443])
                 == .schemes(http: nil, https: "http://p:443"))

@@ -46,6 +46,7 @@ import Testing
         arguments: [
             "https://example.org", "example.org:443", "", " example.org", "example.org/", "*", "*.", "*.*.example.org", "a.*.example.org",
             "**.example.org", ".example.org", "*.0.0.1", "*.::1", "[::1]:443", "example..org", "example.org\u{301}/", "a\0b",
+            "example.org,example.net", "(example.org)", "example.org=",
         ])
     func unusable(_ key: String) throws {
         let manager = ServerTrustPolicyManager(policies: [key: Self.pin, "example.org": Self.pin])

@@ -162,11 +162,14 @@ import Testing
         let session = Session(configuration: SessionConfiguration(), transport: MockTransport(), delegate: SessionDelegate())
         var given = TLSOptions()
         given.certificateAuthorityFile = "/a.pem"
-        func applied(_ policy: ServerTrustPolicy) -> TLSOptions { policy.applied(to: given, host: host, port: 443, in: session) }
+        func applied(_ policy: ServerTrustPolicy) -> TLSOptions {
+            policy.applied(to: given, host: host, port: 443, in: session, version: 0)
+        }
 
         let pinned = applied(.pinCertificates(certificates: [leaf, root], validateCertificateChain: true, validateHost: true))
-        #expect(pinned.certificateAuthorities.map { Certificate.all(inPEM: $0) } == [leaf, root])
-        #expect(pinned.certificateAuthorityFile == nil)
+        #expect(pinned.pinnedAuthorities.map { Certificate.all(inPEM: $0) } == [leaf, root])
+        // A proxy's authorities stay.
+        #expect(pinned.certificateAuthorityFile == "/a.pem")
         #expect(pinned.verifiesServer)
 
         let unchecked = applied(.pinCertificates(certificates: [leaf], validateCertificateChain: false, validateHost: true))

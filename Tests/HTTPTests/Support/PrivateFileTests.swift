@@ -41,6 +41,19 @@ import Testing
         #expect(try contents(of: directory) == ["link", "place", "target"])
     }
 
+    @Test func `only regular files up to a limit are read, and a pipe is not waited for`() throws {
+        let file = try directory.write(Data("text".utf8), to: "file")
+        #expect(try PrivateFile.read(file.path, upTo: 4) == Data("text".utf8))
+        #expect(throws: CocoaError.self) { try PrivateFile.read(file.path, upTo: 3) }
+        let link = directory.file("link")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
+        let pipe = directory.file("pipe").path
+        #expect(mkfifo(pipe, 0o600) == 0)
+        for path in [link.path, pipe, directory.url.path, directory.file("none").path] {
+            #expect(throws: CocoaError.self, "\(path)") { try PrivateFile.read(path) }
+        }
+    }
+
     // Only root can give files away.
     @Test(.enabled(if: geteuid() == 0)) func `a file of neither this user nor the owner of its directory is another user's`() throws {
         let file = try directory.write(Data(), to: "file")

@@ -16,6 +16,30 @@ import Testing
         stage = try CacheStage()
     }
 
+    @Test func `an object without contents that can be compared is equal to nothing`() {
+        final class User: Sendable {
+            let name: String
+            init(_ name: String) { self.name = name }
+        }
+        struct Holder {
+            let user: User
+        }
+        struct Plain {
+            let name: String
+        }
+        enum Kind {
+            case one, two, other(Int)
+        }
+        let user = User("a")
+        for value in [user, Holder(user: user), [user], ["user": user]] as [Any] {
+            #expect(CanonicalText.of(value) != CanonicalText.of(value))
+        }
+        let different: [Any] = [Plain(name: "a"), Plain(name: "b"), Kind.one, Kind.two, Kind.other(1), Kind.other(2)]
+        for (index, value) in different.enumerated() {
+            #expect(different.map { CanonicalText.of($0) }.firstIndex(of: CanonicalText.of(value)) == index)
+        }
+    }
+
     @Test func `different requests have different keys`() throws {
         var requests: [CachedSample] = []
         func add(_ path: String = "a", _ change: (CachedSample) -> Void = { _ in }) {
@@ -39,12 +63,13 @@ import Testing
     }
 
     @Test func `agents whose sessions differ in who answers, or as whom they ask, share no responses`() {
-        var configurations = (0..<6).map { _ in RequestsConfiguration.defaultSessionConfiguration }
+        var configurations = (0..<7).map { _ in RequestsConfiguration.defaultSessionConfiguration }
         configurations[1].options.addresses = .publicOnly
         configurations[2].headers.update(name: "Authorization", value: "Bearer a")
         configurations[3].headers.update(name: "X-Api-Key", value: "a")
         configurations[4].options.tls.clientCertificate = .pem(Data("a".utf8), key: Data("b".utf8))
         configurations[5].options.connectTo = ["host.test": "other.test"]
+        configurations[6].protocolClasses = [URLProtocol.self]
         func keys() -> [CacheKey] {
             configurations.map { session in
                 let configuration = RequestsConfiguration()
@@ -66,6 +91,41 @@ import Testing
         #expect(plain.cacheKey != guarded.cacheKey)
         guarded.requestOptions = RequestOptions(deadline: .seconds(60))
         #expect(plain.cacheKey == guarded.cacheKey)
+    }
+
+    @Test func `a start reads the options once, for the key and for what is sent`() async throws {
+        final class Counted: CachedRequest, @unchecked Sendable {  // immutable
+            let stage: CacheStage
+            let reads = Lock(0)
+
+            init(_ stage: CacheStage) {
+                self.stage = stage
+                super.init()
+                agent = stage.stage.agent
+            }
+
+            override func requestUrl() -> String { "count" }
+            override func cacheTimeInSeconds() -> Int { 60 }
+            override func cacheStorage() -> any CacheStorage { stage.storage }
+            override func writeCacheAsynchronously() -> Bool { false }
+            // What the next read would give leads to no server.
+            override var requestOptions: RequestOptions? {
+                get {
+                    let count = reads.withLock { reads in
+                        reads += 1
+                        return reads
+                    }
+                    return count == 1 ? nil : RequestOptions(addresses: .publicOnly)
+                }
+                set {}
+            }
+        }
+        let request = Counted(stage)
+        #expect(await run(request) == .succeeded)
+        #expect(request.reads.withLock { $0 } == 1)
+        let plain = CachedSample(stage)
+        #expect(await run(plain) == .succeeded)
+        #expect(plain.isDataFromCache)
     }
 
     /// A request of a user, who may change when the response arrives.

@@ -244,10 +244,14 @@ import Testing
     // MARK: Reading
 
     private func store(_ request: CachedSample, _ body: String = "{}", change: (inout CacheMetadata) -> Void = { _ in }) throws {
+        try store(request, Data(body.utf8), change: change)
+    }
+
+    private func store(_ request: CachedSample, _ body: Data, change: (inout CacheMetadata) -> Void) throws {
         var metadata = CacheMetadata(
             version: 0, sensitiveDataDigest: nil, stringEncoding: .utf8, creationDate: Date(), appVersion: nil)
         change(&metadata)
-        try stage.storage.store(CacheEntry(metadata: try metadata.data(), body: Data(body.utf8)), for: request.cacheKey)
+        try stage.storage.store(CacheEntry(metadata: try metadata.data(), body: body), for: request.cacheKey)
     }
 
     @Test func `checks of a cached response run in order, each with its own error`() throws {
@@ -319,6 +323,18 @@ import Testing
         case .json: #expect(request.responseObject as? [Int] == [1] && request.responseJSONObject != nil)
         case .xmlParser: #expect(request.responseObject is XMLParser && request.responseJSONObject == nil)
         }
+    }
+
+    @Test(
+        arguments: [
+            (0x8000_0631, [0xC4, 0xE3], "你"), (0x8000_0631, [0xFF, 0xFE, 0xE9, 0], "é"), (String.Encoding.isoLatin1.rawValue, [0xE9], "é"),
+        ] as [(UInt, [UInt8], String)])
+    func `cached text is read in the encoding that is stored with it`(_ encoding: UInt, _ bytes: [UInt8], _ text: String) throws {
+        let request = CachedSample(stage)
+        request.serializer = .http
+        try store(request, Data(bytes)) { $0.stringEncoding = encoding }
+        try request.loadCache()
+        #expect(request.responseString == text)
     }
 
     @Test func `cached JSON with a lone surrogate is read with a replacement character`() throws {

@@ -154,8 +154,11 @@ struct ServiceRequestTests {
         defer { server.stop() }
         let service = TestService(server)
         let error = await serviceError { try await TestRequest().schedule(with: service).value }
-        guard case .requestFailed(404, let body) = error else { Issue.record("\(String(describing: error))"); return }
-        #expect(body == Data("gone".utf8))
+        guard case .requestFailed(404, let body, let failed?) = error else { Issue.record("\(String(describing: error))"); return }
+        #expect(body == Data("gone".utf8) && failed.bodyData == body && failed.body == "gone" && !failed.isBodyCut)
+        #expect(failed.method == .get && failed.statusCode == 404 && failed.id > 0)
+        let reason = "status 404 is not accepted by the request; the response body has 4 bytes"
+        #expect(error.map { "\($0)" } == "GET \(failed.url) (attempt 1): \(reason)")
         #expect(try await TestRequest(acceptedStatusCodes: 200...404).schedule(with: service).value == "gone")
     }
 

@@ -80,7 +80,7 @@ struct ServiceLogTests {
         defer { server.stop() }
         #expect(
             await logged(TestRequest(routes: "missing")).last
-                == "Failed GET /missing: Status 404 is not accepted by the request; the response body has 0 bytes.")
+                == "Failed GET /missing (attempt 1): status 404 is not accepted by the request; the response body has 0 bytes")
     }
 
     @Test func nothingIsLoggedWhenSilenced() async {

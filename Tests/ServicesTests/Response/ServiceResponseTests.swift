@@ -53,6 +53,30 @@ struct ServiceResponseTests {
         #expect(server.requestCount == 1)
     }
 
+    @Test func aConsumersDeadlineEndsItsOwnWaitOnly() async throws {
+        defer { end() }
+        let response = TestRequest(routes: "held").schedule(with: service)
+        let late = await withDeadline(.milliseconds(100)) { await response.result }
+        #expect(await serviceError { try late.get() }?.name == "timeout")
+        // Nobody waits any more: the request is cancelled.
+        #expect(await serviceError { try await response.value }?.name == "cancelled")
+
+        let shared = TestRequest(routes: "held").schedule(with: service)
+        async let short = withDeadline(.milliseconds(200)) { await shared.result }
+        #expect(await gate.arrivals(2))
+        async let long = shared.value
+        guard case .failure = await short else { return #expect(Bool(false)) }
+        gate.open()
+        #expect(try await long == "value")
+        #expect(server.requestCount == 2)
+    }
+
+    @Test func theDeadlineOfTheCallThatSchedulesARequestBoundsIt() async throws {
+        defer { end() }
+        let response = await withDeadline(.milliseconds(100)) { TestRequest(routes: "held").schedule(with: service) }
+        #expect(await serviceError { try await response.value }?.name == "timeout")
+    }
+
     @Test func laterConsumersReceiveTheValue() async throws {
         defer { end() }
         let response = TestRequest().schedule(with: service)

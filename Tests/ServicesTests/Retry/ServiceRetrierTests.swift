@@ -194,6 +194,19 @@ struct ServiceRetrierTests {
         #expect(clock.sleeps == [.seconds(7), .zero] && server.requestCount == 3)
     }
 
+    @Test(arguments: [(3, 3), (1, 2), (nil, 2), (9, nil)] as [(Int?, Int?)])
+    func backoffWaitsForARefusalAsLongAsItSays(_ seconds: Int?, _ wait: Int?) async {
+        let clock = VirtualClock(.automatic)
+        var refusal = TransferFailure(kind: .rateLimited, url: "", phase: .queued, message: "")
+        refusal.retryAfter = seconds.map { .seconds($0) }
+        let factory = BackoffServiceRetrier.factory(strategy: .init { _ in .seconds(2) }, maxBackoff: .seconds(8), clock: clock) { _, _ in
+            true
+        }
+        let isRetried = await factory.create(for: TestRequest())
+            .retry(TestRequest(), failingWith: .unknown(CurlewError.transferFailed(refusal)))
+        #expect(isRetried == (wait != nil) && clock.sleeps == (wait.map { [.seconds($0)] } ?? []))
+    }
+
     @Test func jitterShortensADelay() async {
         let clock = VirtualClock(.automatic)
         let retrier = BackoffServiceRetrier.factory(strategy: .jittered(), clock: clock).create(for: TestRequest())

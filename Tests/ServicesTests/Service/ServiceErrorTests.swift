@@ -53,7 +53,7 @@ struct ServiceErrorTests {
         var sessionManager: SessionManager { sharedManager }
 
         func mapError(_ error: ServiceError) -> APIError {
-            if case .requestFailed(404, _) = error { .notFound } else { .other }
+            if case .requestFailed(404, _, _) = error { .notFound } else { .other }
         }
     }
 

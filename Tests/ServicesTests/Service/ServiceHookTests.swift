@@ -106,6 +106,39 @@ struct ServiceHookTests {
         #expect(try await TestRequest().schedule(with: adapted).value == "4")
     }
 
+    private final class Overriding: SessionManager, @unchecked Sendable {}  // adds no state
+
+    @Test(arguments: [true, false])
+    func `Nothing is cached where a challenge's answer or a subclass decides what is sent`(_ isSubclass: Bool) async throws {
+        defer { server.stop() }
+        var service = self.service
+        service.sessionManager = isSubclass ? Overriding() : SessionManager()
+        if !isSubclass { service.sessionManager.delegate.taskDidReceiveChallenge = { _, _, _, done in done(.performDefaultHandling, nil) } }
+        service.hook = CachingServiceHook()
+        for number in 1...2 { #expect(try await TestRequest().schedule(with: service).value == "\(number)") }
+    }
+
+    @Test func `Nothing is cached whose sender changes during the request`() async throws {
+        let hook = CachingServiceHook()
+        var urlRequest = URLRequest(url: try "http://127.0.0.1/".asURL())
+        urlRequest.httpMethod = "GET"
+        let user = Lock("anonymous")
+        func send(_ change: String?) async -> String? {
+            await CachingServiceHook.$sender.withValue(CachingServiceHook.Sender { user.withLock { $0 } }) {
+                if let result = await hook.onSchedule(TestRequest(), urlRequest) { return result }
+                if let change { user.withLock { $0 = change } }
+                await hook.onSuccess(TestRequest(), urlRequest, result: user.withLock { $0 })
+                return nil
+            }
+        }
+        #expect(await send("alice") == nil && hook.count == 0)
+        #expect(await send(nil) == nil && hook.count == 1)
+        #expect(await send("other") == "alice")
+        user.withLock { $0 = "anonymous" }
+        #expect(await send(nil) == nil)
+        server.stop()
+    }
+
     private struct Guarded: HTTPService {
         var apiURL: any URLConvertible
         var usesSecureProtocol: Bool? = false
@@ -124,6 +157,27 @@ struct ServiceHookTests {
         let guarded = service
         #expect(await serviceError { try await TestRequest().schedule(with: guarded).value } != nil)
         #expect(try await TestRequest().schedule(with: open).value == "1")
+    }
+
+    @Test func `A request's options are read once, for the cache and for what is sent`() async throws {
+        defer { server.stop() }
+        struct Counted: ServiceRequest {
+            let reads = Lock(0)
+            // What the next read would give leads to no server.
+            var requestOptions: RequestOptions? {
+                let count = reads.withLock { reads in
+                    reads += 1
+                    return reads
+                }
+                return count == 1 ? nil : RequestOptions(addresses: .publicOnly)
+            }
+            func decode(_ data: Data) throws -> String { String(decoding: data, as: UTF8.self) }
+        }
+        let service = Guarded(apiURL: server.url(""), hook: CachingServiceHook())
+        let request = Counted()
+        #expect(try await request.schedule(with: service).value == "1")
+        #expect(request.reads.withLock { $0 } == 1)
+        #expect(try await Counted().schedule(with: service).value == "1")
     }
 
     @Test func `Nothing is cached for a hook that is called outside of its task`() async throws {
@@ -174,15 +228,15 @@ struct ServiceHookTests {
     @Test func cacheIsThreadSafe() async throws {
         let hook = CachingServiceHook(limit: 5)
         let url = try "http://127.0.0.1/".asURL()
-        await CachingServiceHook.$sender.withValue(CachingServiceHook.Sender(identity: "one")) {
+        await CachingServiceHook.$sender.withValue(CachingServiceHook.Sender { "one" }) {
             await withTaskGroup(of: Void.self) { group in
                 for number in 0..<200 {
                     group.addTask {
                         var urlRequest = URLRequest(url: url.appendingPathComponent("\(number % 10)"))
                         urlRequest.httpMethod = "GET"
-                        await hook.onSuccess(TestRequest(), urlRequest, result: "\(number % 10)")
                         let result = await hook.onSchedule(TestRequest(), urlRequest)
                         #expect(result == nil || result == "\(number % 10)")
+                        await hook.onSuccess(TestRequest(), urlRequest, result: "\(number % 10)")
                     }
                 }
             }

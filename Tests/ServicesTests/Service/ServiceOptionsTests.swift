@@ -153,11 +153,11 @@ import Testing
         #expect(server.requestCount == 3)
         // After its last retry the body is that of the last response.
         let error = await serviceError { try await Get(path: "bad").schedule(with: service).value }
-        guard case .requestFailed(statusCode: 503, response: Data("busy".utf8)) = error else {
+        guard case .requestFailed(statusCode: 503, response: Data("busy".utf8), let failed?) = error else {
             Issue.record("\(String(describing: error))")
             return
         }
-        #expect(server.requestCount == 6)
+        #expect(server.requestCount == 6 && failed.attempt == 3)
         // An accepted status is no failure.
         let accepting = AnyServiceRequest(
             url: server.url("/bad"), usesSecureProtocol: false, acceptedStatusCodes: 200...599, requestOptions: service.requestOptions)

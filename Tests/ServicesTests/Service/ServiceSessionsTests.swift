@@ -41,6 +41,11 @@ struct ServiceSessionsTests {
         for other in Self.others { #expect(ConfigurationKey(other) == ConfigurationKey(other)) }
     }
 
+    @Test func fieldsOfConfigurationsAreComparedByTheirBytes() {
+        let keys = ["caf\u{E9}", "cafe\u{301}"].map { text in ConfigurationKey(Self.configuration { $0.headers = ["X-User": text] }) }
+        #expect(keys[0] != keys[1])
+    }
+
     @Test func serviceUsesTheSessionOfItsConfiguration() async throws {
         let server = try LoopbackServer { request, _ in .ok(request.header("X-Session") ?? "") }
         defer { server.stop() }

@@ -112,7 +112,7 @@ struct ServiceStreamTests {
         let error = await serviceError {
             try await stream.send("a"); for try await _ in stream.results {}
         }
-        guard case .requestFailed(status, Data("no".utf8)) = error else { Issue.record("\(String(describing: error))"); return }
+        guard case .requestFailed(status, Data("no".utf8), _) = error else { Issue.record("\(String(describing: error))"); return }
     }
 
     @Test func timeoutLimitsTheHandshake() async throws {

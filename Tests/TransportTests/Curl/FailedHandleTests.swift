@@ -138,19 +138,15 @@ enum NextTransferKind: CaseIterable, Sendable {
     @Test("the transfer after a failed one succeeds, for all kinds of both", arguments: FailingTransfer.allCases)
     func next(failing: FailingTransfer) async throws {
         let transport = CurlTransport()
-        var id = 0
-        func run(_ request: TransferRequest, _ observer: RecordingObserver = RecordingObserver()) async -> RecordingObserver.Record {
-            id += 1
-            return await transport.run(request, id: id, observer: observer)
-        }
         for first in [true, false] {
             for kind in NextTransferKind.allCases {
                 var bad = request(failing)
                 // Both sizes of libcurl's buffer.
                 bad.expectsLargeBody = first
-                let failed = await run(bad, RecordingObserver(onHead: { _ in failing == .cancelledAtHead ? .cancel : .proceed }))
+                let observer = RecordingObserver(onHead: { _ in failing == .cancelledAtHead ? .cancel : .proceed })
+                let failed = await transport.run(bad, observer: observer)
                 #expect(failed.error != nil && failed.failure?.kind == failing.kind, "\(String(describing: failed.error))")
-                let end = await run(try request(kind))
+                let end = await transport.run(try request(kind))
                 #expect(end.error == nil, "\(kind): \(String(describing: end.error))")
                 #expect(end.head?.statusCode == 200)
                 let sent = [.post, .fileUpload, .uploadOfUnknownLength].contains(kind) ? "5" : "0"
@@ -162,16 +158,16 @@ enum NextTransferKind: CaseIterable, Sendable {
     @Test("an option that libcurl always rejects fails the transfer and no later one")
     func refusedOption() async throws {
         let transport = CurlTransport()
-        #expect(await transport.run(try request(.get), id: 1).error == nil)
+        #expect(await transport.run(try request(.get)).error == nil)
         var refused = try request(.get)
         refused.options.tls.certificateAuthorityFile = nil
         // libcurl rejects strings of more than 8 MB.
         refused.options.interface = String(repeating: "x", count: 9_000_000)
-        let end = await transport.run(refused, id: 2)
+        let end = await transport.run(refused)
         #expect(end.failure?.kind == .configuration)
         #expect(end.failure?.requestWasSent == false)
-        for (index, kind) in NextTransferKind.allCases.enumerated() {
-            #expect(await transport.run(try request(kind), id: 3 + index).error == nil, "\(kind)")
+        for kind in NextTransferKind.allCases {
+            #expect(await transport.run(try request(kind)).error == nil, "\(kind)")
         }
     }
 }

@@ -22,8 +22,8 @@ import Testing
     /// Runs requests one after the other, so that all use the same handle, and returns what the server received of each.
     private func replies(to requests: TransferRequest...) async throws -> [EchoReply] {
         var replies: [EchoReply] = []
-        for (id, request) in requests.enumerated() {
-            let end = await transport.run(request, id: id + 1)
+        for request in requests {
+            let end = await transport.run(request)
             #expect(end.error == nil)
             replies.append(try JSONDecoder().decode(EchoReply.self, from: end.body))
         }
@@ -36,6 +36,14 @@ import Testing
         #expect(seen.map { $0.header("X-A") } == [nil, "1", "1", nil, nil])
         #expect(seen.map { $0.header("X-B") } == [nil, nil, nil, "2", nil])
         #expect(seen.allSatisfy { $0.header("Accept-Encoding") == ContentDecoder.accepted })
+    }
+
+    @Test("nor values that are only canonically equivalent") func equivalentValues() async throws {
+        let values = ["caf\u{E9}", "cafe\u{301}", "\u{212A}ATE", "KATE"]
+        let seen = try await replies(
+            to: request(.get, ["X-A": values[0]]), request(.get, ["X-A": values[1]]), request(.get, ["X-A": values[2]]),
+            request(.get, ["X-A": values[3]]))
+        #expect(seen.map { $0.header("X-A").map { Array($0.utf8) } } == values.map { Array($0.utf8) })
     }
 
     @Test("methods and bodies of earlier requests are not sent") func methodsAndBodies() async throws {
@@ -56,11 +64,11 @@ import Testing
 
     @Test("a failure does not reuse an earlier message") func failureMessages() async throws {
         let closed = TransferRequest(url: "http://127.0.0.1:1/", method: .get, headers: [:], body: nil, prepared: options)
-        let first = await transport.run(closed, id: 1)
+        let first = await transport.run(closed)
         #expect(first.failure?.kind == .connect)
-        let second = await transport.run(request(), id: 2)
+        let second = await transport.run(request())
         #expect(second.error == nil)
-        let third = await transport.run(closed, id: 3)
+        let third = await transport.run(closed)
         // The number of milliseconds varies.
         let messages = [first, third].map { $0.failure?.message.replacing(/after \d+ ms/, with: "") }
         #expect(messages[0] == messages[1] && messages[0]?.contains("127.0.0.1") == true)

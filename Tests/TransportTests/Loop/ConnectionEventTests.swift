@@ -29,7 +29,7 @@ import Testing
     @Test func `a connection is opened, reused, idle between, and closed with its session`() async throws {
         let server = try LoopbackServer.standard()
         let transport = transport()
-        for id in 1...2 { #expect(await transport.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
+        for _ in 1...2 { #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil) }
         transport.shutDown()
         await transport.waitUntilShutDown()
         #expect(kinds == ["1 opened", "1 idle", "1 reused", "1 idle", "1 sessionEnded"])
@@ -49,7 +49,7 @@ import Testing
             return nil
         }
         let transport = transport()
-        for id in 1...2 { #expect(await transport.run(TransferRequest(url: server.url("/")), id: id).error == nil) }
+        for _ in 1...2 { #expect(await transport.run(TransferRequest(url: server.url("/"))).error == nil) }
         #expect(kinds == ["1 opened", "1 finished", "2 opened", "2 finished"])
     }
 
@@ -58,7 +58,7 @@ import Testing
         let transport = transport()
         let observer = RecordingObserver(onHead: { _ in .cancel })
         #expect(await transport.run(TransferRequest(url: server.url("/head-only")), observer: observer).isCancelled)
-        #expect(await transport.run(TransferRequest(url: server.url("/cut-body")), id: 2).failure?.kind == .connectionLost)
+        #expect(await transport.run(TransferRequest(url: server.url("/cut-body"))).failure?.kind == .connectionLost)
         #expect(kinds == ["1 opened", "1 cancelled", "2 opened", "2 failed"])
     }
 
@@ -71,7 +71,7 @@ import Testing
         let transport = transport()
         #expect(await transport.run(TransferRequest(url: server.url("/"))).error == nil)
         #expect(await server.waitForConnectionsToClose())
-        #expect(await transport.run(TransferRequest(url: server.url("/")), id: 2).error == nil)
+        #expect(await transport.run(TransferRequest(url: server.url("/"))).error == nil)
         // Which library notices first, and when, is libcurl's affair; the first is closed once, before the end of the second's use.
         #expect(kinds.filter { $0.hasPrefix("1 ") && $0 != "1 reused" } == ["1 opened", "1 idle", "1 closedByPeer"])
         #expect(kinds.filter { $0.hasPrefix("2 ") } == ["2 opened", "2 idle"])
@@ -82,8 +82,8 @@ import Testing
         configuration.maximumIdleConnections = 1
         let servers = try (0..<4).map { _ in try LoopbackServer.standard() }
         let transport = transport(configuration)
-        for (id, server) in servers.enumerated() {
-            #expect(await transport.run(TransferRequest(url: server.url("/json")), id: id + 1).error == nil)
+        for server in servers {
+            #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
         }
         // libcurl closes what was used longest ago, to the millisecond.
         #expect(["1 unused", "2 unused", "3 unused"].contains { kinds.contains($0) })
@@ -101,15 +101,16 @@ import Testing
     @Test func `streams are reported, too`() async throws {
         let server = try TCPEchoServer()
         let transport = transport()
-        for id in 1...2 {
+        for ends in [true, false] {
             let observer = RecordingStreamObserver()
-            transport.openStream(StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false), id: id, observer: observer)
-            transport.send(Data("x".utf8), endOfStream: id == 1, on: id)
-            if id == 1 {
+            let request = StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false)
+            let stream = transport.openStream(request, observer: observer)
+            stream.send(Data("x".utf8), endOfStream: ends)
+            if ends {
                 _ = await observer.end()
             } else {
                 _ = await observer.record { !$0.bytes.isEmpty }
-                transport.cancel(2)
+                stream.cancel()
                 _ = await observer.end()
             }
         }
@@ -125,7 +126,7 @@ import Testing
         options.tls.certificateAuthorityFile = servers.authorities
         let transport = transport()
         let url = (overHTTP2 ? servers.tls : servers.tlsHTTP1) + "/"
-        for id in 1...2 { #expect(await transport.run(TransferRequest(url: url, options: options), id: id).error == nil) }
+        for _ in 1...2 { #expect(await transport.run(TransferRequest(url: url, options: options)).error == nil) }
         transport.shutDown()
         await transport.waitUntilShutDown()
         #expect(kinds == ["1 opened", "1 idle", "1 reused", "1 idle", "1 sessionEnded"])
@@ -145,9 +146,9 @@ import Testing
         let transport = transport()
         for (round, count) in [3, 2, 3].enumerated() {
             let observers = (0..<count).map { _ in RecordingObserver() }
-            for (index, observer) in observers.enumerated() {
+            for observer in observers {
                 let request = TransferRequest(url: "http://docker/\(round)", options: options)
-                transport.start(request, id: round * 3 + index + 1, observer: observer)
+                transport.start(request, observer: observer)
             }
             #expect(await gates[round].arrivals(count))
             #expect(await transport.connectionStatistics().connections == .init(idle: 3 - count, busy: count))
@@ -178,7 +179,7 @@ import Testing
                 group.addTask {
                     let path = paths[id % paths.count]
                     let observer = RecordingObserver(onHead: { _ in path == "/head-only" ? .cancel : .proceed })
-                    _ = await transport.run(TransferRequest(url: server.url(path)), id: id, observer: observer)
+                    _ = await transport.run(TransferRequest(url: server.url(path)), observer: observer)
                 }
             }
         }

@@ -7,8 +7,6 @@ import Testing
 
 /// Connections that are opened ahead, looked at, and closed while they are idle.
 @Suite(.timeLimit(.minutes(1))) struct ConnectionPoolingTests {
-    private let numbers = Lock(1_000)
-
     private func transport(_ loops: Int = 1, limit: Int? = 64) -> CurlTransport {
         var configuration = TransportConfiguration()
         configuration.loops = loops
@@ -19,12 +17,7 @@ import Testing
     private func prewarm(_ transport: CurlTransport, _ url: String, count: Int, _ options: TransferOptions = TransferOptions()) async throws
         -> Int
     {
-        try await transport.prewarm(TransferRequest(url: url, options: options), count: count) {
-            numbers.withLock { number in
-                number += 1
-                return number
-            }
-        }
+        try await transport.prewarm(TransferRequest(url: url, options: options), count: count)
     }
 
     private func gatedServer(_ gate: Gate) throws -> LoopbackServer {
@@ -39,7 +32,7 @@ import Testing
     /// Runs requests at the same time.
     private func run(_ count: Int, on transport: CurlTransport, _ url: String, _ gate: Gate) async {
         let observers = (0..<count).map { _ in RecordingObserver() }
-        for (id, observer) in observers.enumerated() { transport.start(TransferRequest(url: url), id: id, observer: observer) }
+        for observer in observers { transport.start(TransferRequest(url: url), observer: observer) }
         #expect(await gate.arrivals(gate.arrived == 0 ? count : 0))
         gate.open()
         for observer in observers { #expect(await observer.end().error == nil) }
@@ -78,7 +71,7 @@ import Testing
         let server = try gatedServer(gate)
         let transport = transport(loops, limit: 3)
         let observer = RecordingObserver()
-        transport.start(TransferRequest(url: server.url("/")), id: 1, observer: observer)
+        transport.start(TransferRequest(url: server.url("/")), observer: observer)
         #expect(await gate.arrivals(1))
         #expect(try await prewarm(transport, server.url("/"), count: 10) == 2)
         #expect(ProcessProbe.settles { server.connectionCount == 3 })
@@ -110,7 +103,7 @@ import Testing
         let transport = transport(loops)
         #expect(await transport.closeIdleConnections() == 0)
         let observer = RecordingObserver()
-        transport.start(TransferRequest(url: server.url("/")), id: 1, observer: observer)
+        transport.start(TransferRequest(url: server.url("/")), observer: observer)
         #expect(await gate.arrivals(1))
         #expect(try await prewarm(transport, quiet.url("/"), count: 5) == 5)
         #expect(ProcessProbe.settles { quiet.connectionCount == 5 })
@@ -119,9 +112,9 @@ import Testing
         let statistics = await transport.connectionStatistics()
         #expect(statistics.connections == .init(idle: 0, busy: 1) && statistics.closed == 5)
         // libcurl may still have them: a request that can't be repeated must not be sent on one.
-        for id in 2...4 {
+        for _ in 1...3 {
             let request = TransferRequest(url: quiet.url("/echo"), method: .post, body: DataBody(Data("order".utf8)))
-            #expect(await transport.run(request, id: id).error == nil)
+            #expect(await transport.run(request).error == nil)
         }
         #expect(quiet.requestCount == 3)
         gate.open()
@@ -129,7 +122,7 @@ import Testing
         #expect(await transport.closeIdleConnections() > 0)
         #expect(await server.waitForConnectionsToClose())
         #expect(await quiet.waitForConnectionsToClose())
-        #expect(await transport.run(TransferRequest(url: quiet.url("/json")), id: 9).error == nil)
+        #expect(await transport.run(TransferRequest(url: quiet.url("/json"))).error == nil)
     }
 
     @Test func `connections that are closed while idle are reported as unused, once`() async throws {
@@ -140,7 +133,7 @@ import Testing
         let transport = transport()
         transport.observeConnections { events.append($0) }
         let observer = RecordingObserver()
-        transport.start(TransferRequest(url: busy.url("/")), id: 1, observer: observer)
+        transport.start(TransferRequest(url: busy.url("/")), observer: observer)
         #expect(await gate.arrivals(1))
         #expect(try await prewarm(transport, server.url("/"), count: 1) == 1)
         #expect(await transport.closeIdleConnections() == 1)

@@ -40,7 +40,7 @@ import Testing
         let server = try LoopbackServer.standard()
         let transport = CurlTransport(makePoller: { try PollPoller() })
         await withTaskGroup(of: RecordingObserver.Record.self) { group in
-            for id in 1...50 { group.addTask { await transport.run(TransferRequest(url: server.url("/bytes/50000")), id: id) } }
+            for _ in 1...50 { group.addTask { await transport.run(TransferRequest(url: server.url("/bytes/50000"))) } }
             for await end in group { #expect(end.error == nil && end.body.count == 50_000) }
         }
     }
@@ -63,11 +63,11 @@ import Testing
         let transport = CurlTransport()
         let url = server.url("/bytes/1024")
         let failures = await withTaskGroup(of: Int.self) { group in
-            for worker in 0..<256 {
+            for _ in 0..<256 {
                 group.addTask {
                     var failures = 0
-                    for round in 0..<40 {
-                        let end = await transport.run(TransferRequest(url: url), id: worker * 1000 + round)
+                    for _ in 0..<40 {
+                        let end = await transport.run(TransferRequest(url: url))
                         if end.error != nil || end.body.count != 1024 { failures += 1 }
                     }
                     return failures
@@ -84,9 +84,9 @@ import Testing
         let server = try LoopbackServer.standard()
         let transport = CurlTransport()
         let observer = RecordingObserver()
-        transport.start(TransferRequest(url: server.url("/silent")), id: 7, observer: observer)
+        let transfer = transport.start(TransferRequest(url: server.url("/silent")), observer: observer)
         #expect(await server.waitForRequests(1, timeout: .seconds(5)))
-        transport.cancel(7)
+        transfer.cancel()
         let end = await observer.end()
         #expect(end.isCancelled)
         #expect(end.completions == 1)
@@ -98,7 +98,7 @@ import Testing
         let observer = RecordingObserver()
         do {
             let transport = CurlTransport()
-            transport.start(TransferRequest(url: server.url("/silent")), id: 7, observer: observer)
+            transport.start(TransferRequest(url: server.url("/silent")), observer: observer)
             #expect(await server.waitForRequests(1, timeout: .seconds(5)))
         }
         let end = await observer.end()
@@ -112,18 +112,19 @@ import Testing
         var random = SplitMix(state: 3)
         let paths = ["/bytes/100000", "/silent", "/head-only", "/json", "/chunked/50000"]
         let observers = (1...1000).map { _ in RecordingObserver() }
+        var transfers: [any TransferHandle] = []
         for (index, observer) in observers.enumerated() {
-            transport.start(TransferRequest(url: server.url(paths[index % paths.count])), id: index, observer: observer)
+            transfers.append(transport.start(TransferRequest(url: server.url(paths[index % paths.count])), observer: observer))
             if random.next() % 3 == 0 { await Task.yield() }
-            transport.cancel(Int(random.next() % UInt64(index + 1)))
+            transfers.randomElement(using: &random)?.cancel()
         }
-        for index in observers.indices { transport.cancel(index) }
+        for transfer in transfers { transfer.cancel() }
         for observer in observers {
             let end = await observer.end()
             #expect(end.completions == 1)
             #expect(end.isCancelled || end.error == nil)
         }
-        #expect(await transport.run(TransferRequest(url: server.url("/json")), id: 5000).error == nil)
+        #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
     }
 
     @Test("shutting down at random moments completes each transfer exactly once")
@@ -135,10 +136,10 @@ import Testing
             let streams = (1...5).map { _ in RecordingStreamObserver() }
             for (index, observer) in observers.enumerated() {
                 transport.start(
-                    TransferRequest(url: server.url(index % 2 == 0 ? "/bytes/20000" : "/silent")), id: index, observer: observer)
+                    TransferRequest(url: server.url(index % 2 == 0 ? "/bytes/20000" : "/silent")), observer: observer)
             }
             let request = StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false)
-            for (index, stream) in streams.enumerated() { transport.openStream(request, id: 100 + index, observer: stream) }
+            for stream in streams { transport.openStream(request, observer: stream) }
             for _ in 0..<(round * 5) { await Task.yield() }
             transport.shutDown()
             transport.shutDown()
@@ -155,13 +156,17 @@ import Testing
     func afterShutDown() async throws {
         let transport = CurlTransport()
         transport.shutDown()
-        #expect(await transport.run(TransferRequest(url: "http://127.0.0.1:1/")).isInvalidated)
-        let stream = RecordingStreamObserver()
-        transport.openStream(StreamTransferRequest(host: "127.0.0.1", port: 1, isSecure: false), id: 2, observer: stream)
-        #expect(await stream.end().completions == 1)
-        transport.cancel(1)
-        transport.setSuspended(true, of: 1)
-        transport.send(Data([1]), endOfStream: true, on: 2)
+        let observers = (RecordingObserver(), RecordingStreamObserver())
+        let transfer = transport.start(TransferRequest(url: "http://127.0.0.1:1/"), observer: observers.0)
+        let stream = transport.openStream(StreamTransferRequest(host: "127.0.0.1", port: 1, isSecure: false), observer: observers.1)
+        transfer.cancel()
+        transfer.setSuspended(true)
+        stream.send(Data([1]), endOfStream: true)
+        stream.cancel()
+        #expect(await observers.0.end().isInvalidated)
+        #expect(await observers.1.end().isInvalidated)
+        #expect(observers.0.record.completions == 1)
+        #expect(await observers.1.end().completions == 1)
     }
 
     @Test("the wait for the end of a transport returns when its thread has ended, or at once if there is none")
@@ -182,7 +187,7 @@ import Testing
             }.value
             let path = "/proc/" + (try #require(thread))
             let observer = RecordingObserver()
-            transport.start(TransferRequest(url: server.url("/silent")), id: 1, observer: observer)
+            transport.start(TransferRequest(url: server.url("/silent")), observer: observer)
             // Of several waits some begin before the end, some with it, and some after it.
             async let waits: Void = withTaskGroup { group in
                 for _ in 0..<3 { group.addTask { await transport.waitUntilShutDown() } }
@@ -211,19 +216,29 @@ import Testing
         let end = await transport.run(TransferRequest(url: server.url("/json")))
         #expect(end.failure?.kind == .configuration)
         #expect(end.failure?.phase == .queued)
-        #expect(await transport.run(TransferRequest(url: server.url("/json")), id: 2).error == nil)
+        #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
     }
 
-    @Test("calls about unknown transfers start no thread")
+    @Test("transfers and streams that are not started need no thread")
     func noThread() async throws {
         let attempts = Lock(0)
         let transport = CurlTransport(makePoller: {
             attempts.withLock { $0 += 1 }
             return try SystemPoller()
         })
-        transport.cancel(1)
-        transport.resumeReceiving(1)
-        transport.setSuspended(true, of: 1)
+        let observers = (RecordingObserver(), RecordingStreamObserver())
+        let transfer = transport.makeTransfer(TransferRequest(url: "http://127.0.0.1:1/"), id: 1, observer: observers.0)
+        let stream = transport.makeStream(
+            StreamTransferRequest(host: "127.0.0.1", port: 1, isSecure: false), id: 2, observer: observers.1)
+        stream.send(Data([1]), endOfStream: true)
+        for handle in [transfer, stream] {
+            handle.setSuspended(true)
+            handle.resumeReceiving()
+            handle.cancel()
+            handle.start()
+        }
+        #expect(await observers.0.end().isCancelled)
+        #expect(await observers.1.end().isCancelled)
         transport.shutDown()
         #expect(attempts.withLock { $0 } == 0)
     }
@@ -236,7 +251,7 @@ import Testing
             let server = try LoopbackServer.standard(recording: false)
             do {
                 let transport = CurlTransport()
-                for id in 1...3 { #expect(await transport.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
+                for _ in 1...3 { #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil) }
             }
             #expect(await server.waitForConnectionsToClose())
         }
@@ -281,7 +296,7 @@ import Testing
                 return .proceed
             })
             // Delayed, so that the thread sleeps meanwhile.
-            transport.start(TransferRequest(url: server.url("/delay/20")), id: count, observer: count > 1 ? next : last)
+            transport.start(TransferRequest(url: server.url("/delay/20")), observer: count > 1 ? next : last)
         }
         start(10)
         #expect(await last.end().error == nil)
@@ -307,7 +322,7 @@ import Testing
         #expect(failure.kind == (failure.phase < .sending ? .connect : .connectionLost))
         #expect(server.requestCount <= 1)
         let stream = RecordingStreamObserver()
-        transport.openStream(StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false), id: 2, observer: stream)
+        transport.openStream(StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false), observer: stream)
         let end = await stream.end()
         #expect(end.failure?.message.contains("watch") == true, "\(String(describing: end.completion?.error))")
     }
@@ -333,18 +348,18 @@ import Testing
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = nil
         let transport = CurlTransport(configuration: configuration, makePoller: { try CountingPoller(counts: poller) })
-        func costOf500Requests(from id: Int) async -> (waits: Int, calls: Int) {
+        func costOf500Requests() async -> (waits: Int, calls: Int) {
             let before = poller.value
-            for id in id..<(id + 500) { #expect(await transport.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
+            for _ in 0..<500 { #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil) }
             return (poller.value.waits - before.waits, poller.value.calls - before.calls)
         }
-        let alone = await costOf500Requests(from: 1)
+        let alone = await costOf500Requests()
         let idle = (0..<300).map { _ in RecordingObserver() }
-        for (index, observer) in idle.enumerated() {
-            transport.start(TransferRequest(url: "http://127.0.0.1:\(silent.port)/"), id: 10_000 + index, observer: observer)
+        for observer in idle {
+            transport.start(TransferRequest(url: "http://127.0.0.1:\(silent.port)/"), observer: observer)
         }
-        _ = await costOf500Requests(from: 2_000)
-        let beside = await costOf500Requests(from: 3_000)
+        _ = await costOf500Requests()
+        let beside = await costOf500Requests()
         #expect(beside.waits < alone.waits * 2 + 100)
         #expect(beside.calls < alone.calls * 2 + 100)
         #expect(beside.calls < 500)

@@ -33,7 +33,7 @@ import Testing
         let server = try gatedServer(gate)
         let transport = transport(3)
         let observers = (0..<30).map { _ in RecordingObserver() }
-        for (id, observer) in observers.enumerated() { transport.start(TransferRequest(url: server.url("/")), id: id, observer: observer) }
+        for observer in observers { transport.start(TransferRequest(url: server.url("/")), observer: observer) }
         #expect(await gate.arrivals(30))
         #expect(await busy(transport) == [10, 10, 10])
         gate.open()
@@ -43,7 +43,7 @@ import Testing
     @Test func `one request after the other uses one connection`() async throws {
         let server = try LoopbackServer.standard()
         let transport = transport(4)
-        for id in 1...40 { #expect(await transport.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
+        for _ in 1...40 { #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil) }
         #expect(server.connectionCount == 1)
         let statistics = await transport.connectionStatistics()
         #expect(statistics.opened == 1 && statistics.reused == 39)
@@ -52,9 +52,9 @@ import Testing
     @Test func `hosts with a request at a time are on different loops`() async throws {
         let servers = try (0..<4).map { _ in try LoopbackServer.standard() }
         let transport = transport(4)
-        for round in 0..<3 {
-            for (index, server) in servers.enumerated() {
-                #expect(await transport.run(TransferRequest(url: server.url("/json")), id: round * 4 + index).error == nil)
+        for _ in 0..<3 {
+            for server in servers {
+                #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
             }
         }
         #expect(await transport.visit { $0.connectionStatistics.connections.idle } == [1, 1, 1, 1])
@@ -66,7 +66,7 @@ import Testing
         let transport = transport(3) { $0.maximumConnectionsPerHost = limit }
         await withTaskGroup(of: Void.self) { group in
             for id in 1...300 {
-                group.addTask { #expect(await transport.run(TransferRequest(url: server.url("/status/200?\(id)")), id: id).error == nil) }
+                group.addTask { #expect(await transport.run(TransferRequest(url: server.url("/status/200?\(id)"))).error == nil) }
             }
         }
         #expect(server.requestCount == 300)
@@ -80,7 +80,7 @@ import Testing
         let observers = (0..<61).map { _ in RecordingObserver() }
         func start(_ id: Int, urgency: Int) {
             let request = TransferRequest(url: server.url("/\(id)"), headers: ["Priority": "u=\(urgency)"])
-            transport.start(request, id: id, observer: observers[id])
+            transport.start(request, observer: observers[id])
         }
         start(0, urgency: 3)
         #expect(await gate.arrivals(1))
@@ -97,19 +97,36 @@ import Testing
         let server = try gatedServer(gate)
         let transport = transport(2) { $0.maximumConnectionsPerHost = 2 }
         let observers = (0..<42).map { _ in RecordingObserver() }
+        var transfers: [any TransferHandle] = []
         for id in 0..<42 {
-            transport.start(
-                TransferRequest(url: server.url("/\(id)"), method: .put, body: DataBody(Data("x".utf8))), id: id, observer: observers[id])
+            let request = TransferRequest(url: server.url("/\(id)"), method: .put, body: DataBody(Data("x".utf8)))
+            transfers.append(transport.start(request, observer: observers[id]))
             if id == 1 { #expect(await gate.arrivals(2)) }
         }
-        for id in 2..<42 where id % 2 == 0 { transport.setSuspended(true, of: id) }
-        for id in 2..<42 where id % 3 == 0 { transport.cancel(id) }
+        for id in 2..<42 where id % 2 == 0 { transfers[id].setSuspended(true) }
+        for id in 2..<42 where id % 3 == 0 { transfers[id].cancel() }
         for id in 2..<42 where id % 3 == 0 { #expect(await observers[id].end().isCancelled) }
         gate.open()
-        for id in 2..<42 where id % 2 == 0 { transport.setSuspended(false, of: id) }
+        for id in 2..<42 where id % 2 == 0 { transfers[id].setSuspended(false) }
         for id in 0..<42 where id < 2 || id % 3 != 0 { #expect(await observers[id].end().error == nil, "\(id)") }
         #expect(observers.allSatisfy { $0.record.completions == 1 })
         #expect(server.connectionCount <= 2)
+    }
+
+    @Test func `a suspension that comes after its transfer has moved does not undo a later resumption`() async throws {
+        let gate = Gate()
+        let server = try gatedServer(gate)
+        let transport = transport(2)
+        let observer = RecordingObserver()
+        let transfer = try #require(transport.start(TransferRequest(url: server.url("/")), observer: observer) as? CurlTransfer)
+        #expect(await gate.arrivals(1))
+        transfer.setSuspended(true)
+        transfer.setSuspended(false)
+        // As the loop does that got the first call, and had the transfer before.
+        let number = transfer.number
+        for loop in 0..<2 { transport.dispatcher?.forward(.setSuspended(true, number), for: number, from: loop) }
+        gate.open()
+        #expect(await observer.end().error == nil)
     }
 
     @Test func `a transfer that waits fails at its time limit`() async throws {
@@ -117,14 +134,14 @@ import Testing
         let server = try gatedServer(gate)
         let transport = transport(2) { $0.maximumConnectionsPerHost = 1 }
         let first = RecordingObserver()
-        transport.start(TransferRequest(url: server.url("/")), id: 1, observer: first)
+        transport.start(TransferRequest(url: server.url("/")), observer: first)
         #expect(await gate.arrivals(1))
         var options = TransferOptions()
         options.queueTimeout = .milliseconds(50)
-        #expect(await transport.run(TransferRequest(url: server.url("/"), options: options), id: 2).failure != nil)
+        #expect(await transport.run(TransferRequest(url: server.url("/"), options: options)).failure != nil)
         gate.open()
         #expect(await first.end().error == nil)
-        #expect(await transport.run(TransferRequest(url: server.url("/")), id: 3).error == nil)
+        #expect(await transport.run(TransferRequest(url: server.url("/"))).error == nil)
     }
 
     @Test func `each of many transfers that are started and cancelled at once completes once`() async throws {
@@ -135,21 +152,22 @@ import Testing
         await withTaskGroup(of: Void.self) { group in
             for id in 0..<600 {
                 group.addTask {
-                    transport.start(TransferRequest(url: server.url(paths[id % paths.count])), id: id, observer: observers[id])
-                    if id % 5 == 0 { transport.setSuspended(true, of: id) }
-                    if id % 3 == 0 { transport.cancel(id) }
-                    if id % 5 == 0 { transport.setSuspended(false, of: id) }
+                    let request = TransferRequest(url: server.url(paths[id % paths.count]))
+                    let transfer = transport.start(request, observer: observers[id])
+                    if id % 5 == 0 { transfer.setSuspended(true) }
+                    if id % 3 == 0 { transfer.cancel() }
+                    if id % 5 == 0 { transfer.setSuspended(false) }
                     _ = await observers[id].end()
                 }
             }
         }
         #expect(observers.allSatisfy { $0.record.completions == 1 })
-        // Nothing has kept its place: as many requests as ever get through, and the number of a completed one can be used again.
-        for id in 0..<20 { #expect(await transport.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
+        // Nothing has kept its place: as many requests as ever get through.
+        for _ in 0..<20 { #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil) }
         #expect(await busy(transport).allSatisfy { $0 == 0 })
     }
 
-    @Test func `a completed transfer's observer may start another with the same number`() async throws {
+    @Test func `a completed transfer's observer may start another one`() async throws {
         let server = try LoopbackServer.standard()
         let transport = transport(2) { $0.maximumConnectionsPerHost = 1 }
         let observer = RepeatingObserver(transport, TransferRequest(url: server.url("/json")), times: 50)
@@ -162,16 +180,15 @@ import Testing
         let server = try TCPEchoServer()
         let transport = transport(2)
         let observers = (0..<8).map { _ in RecordingStreamObserver() }
-        for (id, observer) in observers.enumerated() {
-            transport.openStream(StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false), id: id, observer: observer)
-            transport.send(Data("stream \(id)".utf8), endOfStream: false, on: id)
-        }
+        let request = StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false)
+        let streams = observers.map { transport.openStream(request, observer: $0) }
+        for (id, stream) in streams.enumerated() { stream.send(Data("stream \(id)".utf8), endOfStream: false) }
         for (id, observer) in observers.enumerated() {
             let record = await observer.record { $0.bytes.count >= 8 }
             #expect(record.bytes == Data("stream \(id)".utf8))
         }
         #expect(await busy(transport) == [4, 4])
-        for id in observers.indices { transport.cancel(id) }
+        for stream in streams { stream.cancel() }
         for observer in observers { _ = await observer.end() }
         #expect(await busy(transport) == [0, 0])
     }
@@ -181,7 +198,7 @@ import Testing
         let server = try gatedServer(gate)
         let transport = transport(4) { $0.maximumConnectionsPerHost = 6 }
         let observers = (0..<40).map { _ in RecordingObserver() }
-        for (id, observer) in observers.enumerated() { transport.start(TransferRequest(url: server.url("/")), id: id, observer: observer) }
+        for observer in observers { transport.start(TransferRequest(url: server.url("/")), observer: observer) }
         #expect(await gate.arrivals(6))
         let threads = await transport.visit { _ in threadPath }
         #expect(Set(threads).count == 4)
@@ -191,7 +208,7 @@ import Testing
         // `pthread_join` returns a moment before the kernel removes the thread's entry.
         for thread in threads { #expect(ProcessProbe.settles { !FileManager.default.fileExists(atPath: thread) }) }
         #expect(server.waitForConnectionsToClose())
-        #expect(await transport.run(TransferRequest(url: server.url("/")), id: 100).isInvalidated)
+        #expect(await transport.run(TransferRequest(url: server.url("/"))).isInvalidated)
         #expect(await transport.visit { _ in 1 } == [])
     }
 
@@ -201,7 +218,7 @@ import Testing
         do {
             let transport = transport(3)
             dispatcher = transport.dispatcher
-            for id in 1...9 { #expect(await transport.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
+            for _ in 1...9 { #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil) }
         }
         #expect(ProcessProbe.settles { dispatcher == nil })
         #expect(server.waitForConnectionsToClose())
@@ -214,7 +231,7 @@ import Testing
         let transport = transport(3)
         transport.observeConnections { events.append($0) }
         let observers = (0..<12).map { _ in RecordingObserver() }
-        for (id, observer) in observers.enumerated() { transport.start(TransferRequest(url: server.url("/")), id: id, observer: observer) }
+        for observer in observers { transport.start(TransferRequest(url: server.url("/")), observer: observer) }
         #expect(await gate.arrivals(12))
         gate.open()
         for observer in observers { #expect(await observer.end().error == nil) }
@@ -227,9 +244,9 @@ import Testing
         let server = try LoopbackServer.standard()
         let transport = transport(2)
         var threads: [String] = []
-        for (index, executor) in transport.taskExecutors.enumerated() {
+        for executor in transport.taskExecutors {
             let thread = await Task(executorPreference: executor) {
-                #expect(await transport.run(TransferRequest(url: server.url("/json")), id: index).error == nil)
+                #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
                 return threadPath
             }.value
             threads.append(thread)
@@ -241,9 +258,9 @@ import Testing
         let server = try LoopbackServer.standard()
         let transport = transport(2)
         await withTaskGroup(of: Void.self) { group in
-            for worker in 0..<32 {
+            for _ in 0..<32 {
                 group.addTask {
-                    for round in 0..<40 { _ = await transport.run(TransferRequest(url: server.url("/json")), id: worker * 1_000 + round) }
+                    for _ in 0..<40 { _ = await transport.run(TransferRequest(url: server.url("/json"))) }
                 }
             }
         }
@@ -267,7 +284,7 @@ private var threadTime: Double {
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// Starts its transfer again, with the same number, as soon as it has completed.
+/// Starts its transfer again as soon as it has completed.
 private final class RepeatingObserver: TransferObserver {
     let end = TrackedValue<Int>()
     private let transport: CurlTransport
@@ -281,7 +298,7 @@ private final class RepeatingObserver: TransferObserver {
         self.times = times
     }
 
-    func start() { transport.start(request, id: 1, observer: self) }
+    func start() { transport.start(request, observer: self) }
 
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { .proceed }
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .proceed }

@@ -29,7 +29,7 @@ import Testing
         let transport = CurlTransport()
         let first = await transport.run(TransferRequest(url: "http://service.test:\(plain.port)/", options: options()))
         #expect(first.error == nil && first.body == Data("service.test:\(plain.port)".utf8))
-        let second = await transport.run(TransferRequest(url: "https://service.test:\(secure.port)/", options: options()), id: 2)
+        let second = await transport.run(TransferRequest(url: "https://service.test:\(secure.port)/", options: options()))
         #expect(second.error == nil && second.body == Data("secure".utf8))
         #expect(names.server.requestCount >= 2)
     }
@@ -63,8 +63,8 @@ import Testing
         let observers = (0..<12).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
             let name = index.isMultiple(of: 3) ? "service.test" : "other\(index).test"
-            transport.start(TransferRequest(url: "http://\(name):\(server.port)/", options: options()), id: index + 1, observer: observer)
-            if index % 3 == 2 { transport.cancel(index + 1) }
+            let transfer = transport.start(TransferRequest(url: "http://\(name):\(server.port)/", options: options()), observer: observer)
+            if index % 3 == 2 { transfer.cancel() }
         }
         for (index, observer) in observers.enumerated() {
             let end = await observer.end()

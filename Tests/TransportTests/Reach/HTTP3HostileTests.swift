@@ -28,8 +28,8 @@ struct HostileHTTP3Tests {
     }
 
     /// The transport is still good for other requests.
-    private func expectOthers(_ id: Int) async {
-        let end = await transport.run(TransferRequest(url: server.url("/hello"), options: server.options()), id: id)
+    private func expectOthers() async {
+        let end = await transport.run(TransferRequest(url: server.url("/hello"), options: server.options()))
         #expect(end.error == nil && end.body == Data("hello".utf8))
         #expect(end.completion?.metrics.httpVersion == .http3)
     }
@@ -46,7 +46,7 @@ struct HostileHTTP3Tests {
         #expect(end.failure?.kind == .connectionLost, "\(String(describing: end.failure))")
         #expect(end.head == nil || end.head?.statusCode == 200)
         #expect(end.body.count <= 1_000 && end.body.allSatisfy { $0 == UInt8(ascii: "x") })
-        await expectOthers(2)
+        await expectOthers()
     }
 
     @Test func `of several requests on a connection, only the one whose stream is reset fails`() async throws {
@@ -61,17 +61,17 @@ struct HostileHTTP3Tests {
             return nil
         }
         defer { origin.stop() }
-        #expect(await transport.run(TransferRequest(url: server.url("/hello"), options: server.options()), id: 1).error == nil)
+        #expect(await transport.run(TransferRequest(url: server.url("/hello"), options: server.options())).error == nil)
         let observers = (0..<4).map { _ in RecordingObserver() }
-        for (index, observer) in observers.enumerated() { transport.start(request("held"), id: index + 2, observer: observer) }
+        for observer in observers { transport.start(request("held"), observer: observer) }
         #expect(await gate.arrivals(4))
-        #expect(await transport.run(request("cut"), id: 7).failure?.kind == .connectionLost)
+        #expect(await transport.run(request("cut")).failure?.kind == .connectionLost)
         gate.open()
         for observer in observers {
             let end = await observer.end()
             #expect(end.error == nil && end.body == Data("whole".utf8))
         }
-        await expectOthers(8)
+        await expectOthers()
     }
 
     @Test(arguments: [200, 303, 413], [true, false])
@@ -87,7 +87,7 @@ struct HostileHTTP3Tests {
         #expect(end.error == nil, "\(String(describing: end.failure))")
         #expect(end.head?.statusCode == status || end.head?.statusCode == 502)
         if end.head?.statusCode == status { #expect(end.body == Data("early".utf8)) }
-        await expectOthers(2)
+        await expectOthers()
     }
 
     @Test(arguments: ["head", "body"]) func `silence ends at the time limit`(_ part: String) async throws {
@@ -100,7 +100,7 @@ struct HostileHTTP3Tests {
         let end = await transport.run(request(part) { $0.idleTimeout = .milliseconds(300) })
         #expect(end.failure?.kind == .idleTimeout)
         #expect(end.body == Data((part == "body" ? "part" : "").utf8))
-        await expectOthers(2)
+        await expectOthers()
     }
 
     @Test func `a paused response holds back its host, not the others on the connection`() async throws {
@@ -114,11 +114,11 @@ struct HostileHTTP3Tests {
                 return isFirst ? .pause : .proceed
             }
         })
-        transport.start(request("large"), id: 1, observer: paused)
+        let transfer = transport.start(request("large"), observer: paused)
         _ = await paused.record { $0.pieces > 0 }
-        for id in 2...4 { await expectOthers(id) }
+        for _ in 1...3 { await expectOthers() }
         #expect(paused.record.completion == nil && paused.record.pieces == 1)
-        transport.resumeReceiving(1)
+        transfer.resumeReceiving()
         let end = await paused.end()
         #expect(end.error == nil && end.body.count == length)
         #expect(GeneratedBody(seed: 7).matches(end.body, offset: 0))
@@ -134,7 +134,7 @@ struct HostileHTTP3Tests {
         func request(_ path: String, _ version: HTTPVersionPolicy) -> TransferRequest {
             TransferRequest(url: "https://localhost:\(server.portWithoutHTTP2)/origin/\(path)", options: server.options(version))
         }
-        let first = await transport.run(request("small", .automatic), id: 1)
+        let first = await transport.run(request("small", .automatic))
         #expect(first.error == nil && first.completion?.metrics.httpVersion == .http1_1)
 
         let isFirst = Lock(true)
@@ -146,15 +146,15 @@ struct HostileHTTP3Tests {
         })
         var stream = request("large", .http3Only)
         stream.mayPause = true
-        transport.start(stream, id: 2, observer: paused)
+        let transfer = transport.start(stream, observer: paused)
         _ = await paused.record { $0.pieces > 0 }
-        for (id, version) in [(3, HTTPVersionPolicy.http3Only), (4, .automatic), (5, .http3Only)] {
-            let end = await transport.run(request("small", version), id: id)
+        for version in [HTTPVersionPolicy.http3Only, .automatic, .http3Only] {
+            let end = await transport.run(request("small", version))
             #expect(end.error == nil && end.body == Data("small".utf8))
             #expect(end.completion?.metrics.httpVersion == (version == .automatic ? .http1_1 : .http3))
         }
         #expect(paused.record.completion == nil && paused.record.pieces == 1)
-        transport.resumeReceiving(2)
+        transfer.resumeReceiving()
         let end = await paused.end()
         #expect(end.error == nil && end.completion?.metrics.httpVersion == .http3)
         #expect(GeneratedBody(seed: 7).matches(end.body, offset: 0) && end.body.count == length)
@@ -168,17 +168,17 @@ struct HostileHTTP3Tests {
         }
         defer { origin.stop() }
         let receiving = RecordingObserver()
-        transport.start(request("endless"), id: 1, observer: receiving)
+        let transfer = transport.start(request("endless"), observer: receiving)
         _ = await receiving.record { $0.body.count > 100_000 }
-        transport.cancel(1)
+        transfer.cancel()
         #expect(await receiving.end().isCancelled)
-        await expectOthers(2)
+        await expectOthers()
         let sending = RecordingObserver()
-        transport.start(request("upload", method: .put, body: DataBody(Data(count: 10_000_000))), id: 3, observer: sending)
+        let upload = transport.start(request("upload", method: .put, body: DataBody(Data(count: 10_000_000))), observer: sending)
         _ = await sending.record { $0.sent > 0 }
-        transport.cancel(3)
+        upload.cancel()
         #expect(await sending.end().isCancelled)
-        await expectOthers(4)
+        await expectOthers()
     }
 
     @Test func `after failures of its streams, metrics and events agree on whether the connection is used again`() async throws {
@@ -204,7 +204,7 @@ struct HostileHTTP3Tests {
         for (index, failing) in failing.enumerated() {
             let opened = events.elements.count { $0.kind == .opened }
             let request = failing ?? TransferRequest(url: server.url("/hello"), options: server.options())
-            let end = await transport.run(request, id: index + 1)
+            let end = await transport.run(request)
             if failing == nil { #expect(end.error == nil) }
             let isNew = events.elements.count { $0.kind == .opened } > opened
             #expect(end.completion?.metrics.reusedConnection == !isNew, "\(index)")
@@ -219,7 +219,7 @@ struct HostileHTTP3Tests {
         let end = await transport.run(request("wrong", method: .put, body: StatedBody(Data(count: 4_999), length: 5_000)))
         #expect(end.failure?.kind == .requestBody && end.head == nil)
         #expect(origin.requestCount == 0)
-        await expectOthers(2)
+        await expectOthers()
     }
 }
 

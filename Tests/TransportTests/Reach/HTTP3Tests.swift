@@ -43,8 +43,8 @@ import Testing
 
     @Test func `with the choice it succeeds, over the version that the metrics record`() async {
         let transport = CurlTransport()
-        for id in 1...3 {
-            let end = await transport.run(TransferRequest(url: server.url("/hello"), options: options(.http3)), id: id)
+        for _ in 1...3 {
+            let end = await transport.run(TransferRequest(url: server.url("/hello"), options: options(.http3)))
             #expect(end.error == nil && end.body == Data("hello".utf8))
             #expect(end.completion?.metrics.httpVersion == .http3 || end.completion?.metrics.httpVersion == .http2)
         }
@@ -92,7 +92,7 @@ import Testing
         let observers = (0..<16).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
             let path = index.isMultiple(of: 4) ? "/large" : "/hello"
-            transport.start(TransferRequest(url: server.url(path), options: options(.http3Only)), id: index + 2, observer: observer)
+            transport.start(TransferRequest(url: server.url(path), options: options(.http3Only)), observer: observer)
         }
         for (index, observer) in observers.enumerated() {
             let end = await observer.end()
@@ -108,11 +108,11 @@ import Testing
             TransferRequest(url: server.url("/upload"), method: .post, body: DataBody(body), options: options(.http3Only)))
         #expect(end.error == nil && end.head?.statusCode == 200)
         let observer = RecordingObserver()
-        transport.start(TransferRequest(url: server.url("/large"), options: options(.http3Only)), id: 2, observer: observer)
-        transport.cancel(2)
+        let transfer = transport.start(TransferRequest(url: server.url("/large"), options: options(.http3Only)), observer: observer)
+        transfer.cancel()
         #expect(await observer.end().isCancelled)
         #expect(
-            await transport.run(TransferRequest(url: server.url("/hello"), options: options(.http3Only)), id: 3).body == Data("hello".utf8))
+            await transport.run(TransferRequest(url: server.url("/hello"), options: options(.http3Only))).body == Data("hello".utf8))
     }
 
     @Test func `connections tell their version, and one is opened ahead for all requests`() async throws {
@@ -120,12 +120,12 @@ import Testing
         let transport = CurlTransport()
         transport.observeConnections { events.append($0) }
         let request = TransferRequest(url: server.url("/hello"), options: options(.http3Only))
-        #expect(try await transport.prewarm(request, count: 3) { 1 } == 1)
+        #expect(try await transport.prewarm(request, count: 3) == 1)
         #expect(await transport.connectionStatistics().connections == .init(idle: 1, busy: 0))
         let observers = (0..<4).map { _ in RecordingObserver() }
-        for (index, observer) in observers.enumerated() { transport.start(request, id: index + 2, observer: observer) }
+        for observer in observers { transport.start(request, observer: observer) }
         for observer in observers { #expect(await observer.end().error == nil) }
-        #expect(await transport.run(TransferRequest(url: server.url("/hello"), options: options(.automatic)), id: 9).error == nil)
+        #expect(await transport.run(TransferRequest(url: server.url("/hello"), options: options(.automatic))).error == nil)
         #expect(await transport.closeIdleConnections() == 2)
         transport.shutDown()
         await transport.waitUntilShutDown()
@@ -142,12 +142,12 @@ import Testing
         let first = await transport.run(TransferRequest(url: server.url("/hello"), options: options))
         #expect(first.error == nil && first.completion?.metrics.httpVersion == .http2)
         #expect(store.entries.map(\.alternativePort) == [server.port])
-        for id in 2...4 {
-            let later = await transport.run(TransferRequest(url: server.url("/hello"), options: options), id: id)
+        for _ in 1...3 {
+            let later = await transport.run(TransferRequest(url: server.url("/hello"), options: options))
             #expect(later.body == Data("hello".utf8) && later.completion?.metrics.httpVersion == .http3)
         }
         store.removeAll()
-        let again = await transport.run(TransferRequest(url: server.url("/hello"), options: options), id: 5)
+        let again = await transport.run(TransferRequest(url: server.url("/hello"), options: options))
         #expect(again.completion?.metrics.httpVersion == .http2)
     }
 
@@ -166,9 +166,9 @@ import Testing
             options.tls.certificateAuthorityFile = nil
             options.tls.certificateAuthorities = authority.certificate
             let transport = CurlTransport()
-            for id in 1...2 {
+            for _ in 1...2 {
                 let body = method == .post ? DataBody(Data(count: 1000)) : nil
-                let end = await transport.run(TransferRequest(url: tcp.url("/"), method: method, body: body, options: options), id: id)
+                let end = await transport.run(TransferRequest(url: tcp.url("/"), method: method, body: body, options: options))
                 #expect(end.error == nil && end.body == Data("tcp \(body == nil ? 0 : 1000)".utf8))
                 #expect(store.alternative(for: host, at: Date()) == nil)
             }
@@ -184,8 +184,8 @@ import Testing
             TransferRequest(url: server.url("/"), options: options(.http3Only)),
         ]
         requests[2].authentication = .negotiate
-        for (index, request) in requests.enumerated() {
-            #expect(await transport.run(request, id: index + 1).failure?.kind == .configuration)
+        for request in requests {
+            #expect(await transport.run(request).failure?.kind == .configuration)
         }
     }
 }

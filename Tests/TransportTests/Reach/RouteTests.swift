@@ -16,11 +16,10 @@ private let unknown = "service.invalid"
         return options
     }
 
-    private func get(_ url: String, _ transport: CurlTransport = CurlTransport(), id: Int = 1, _ change: (inout TransferOptions) -> Void)
-        async
+    private func get(_ url: String, _ transport: CurlTransport = CurlTransport(), _ change: (inout TransferOptions) -> Void) async
         -> RecordingObserver.Record
     {
-        await transport.run(TransferRequest(url: url, options: options(change)), id: id)
+        await transport.run(TransferRequest(url: url, options: options(change)))
     }
 
     @Test(arguments: [false, true], [["127.0.0.1"], ["127.0.0.2", "127.0.0.1"], ["::1", "127.0.0.1"]])
@@ -28,8 +27,8 @@ private let unknown = "service.invalid"
         let server = try LoopbackServer { request, _ in .ok(request.header("Host") ?? "") }
         let transport = CurlTransport()
         let url = "http://\(unknown):\(server.port)/"
-        for (index, key) in [hasPort ? "\(unknown):\(server.port)" : unknown, hasPort ? "*:\(server.port)" : "*"].enumerated() {
-            let end = await get(url, transport, id: index + 1) { $0.resolve = [key: addresses, "other.invalid": ["192.0.2.1"]] }
+        for key in [hasPort ? "\(unknown):\(server.port)" : unknown, hasPort ? "*:\(server.port)" : "*"] {
+            let end = await get(url, transport) { $0.resolve = [key: addresses, "other.invalid": ["192.0.2.1"]] }
             #expect(end.error == nil)
             #expect(end.body == Data("\(unknown):\(server.port)".utf8))
         }
@@ -41,9 +40,9 @@ private let unknown = "service.invalid"
         let server = try LoopbackServer { _, _ in .ok("here") }
         let transport = CurlTransport()
         let url = "http://\(unknown):\(server.port)/"
-        for (index, addresses) in [["127.0.0.1"], ["127.0.0.2", "127.0.0.1"]].enumerated() {
-            #expect(await get(url, transport, id: index * 2 + 1) { $0.resolve = [unknown: addresses] }.body == Data("here".utf8))
-            let without = await get(url, transport, id: index * 2 + 2) { _ in }
+        for addresses in [["127.0.0.1"], ["127.0.0.2", "127.0.0.1"]] {
+            #expect(await get(url, transport) { $0.resolve = [unknown: addresses] }.body == Data("here".utf8))
+            let without = await get(url, transport) { _ in }
             #expect(without.failure?.kind == .nameResolution)
         }
         #expect(server.connectionCount == 2)
@@ -103,7 +102,8 @@ private let unknown = "service.invalid"
         let server = try LoopbackServer { _, _ in .ok("direct") }
         let proxy = try LoopbackServer { request, _ in .ok("proxy \(request.target)") }
         let url = "http://a.\(unknown):\(server.port)/"
-        for (except, body) in [([unknown], "direct"), ([], "proxy \(url)")] {
+        let direct = [[unknown], ["a.test,*"], ["*.\(unknown):\(server.port)"]].map { ($0, "direct") }
+        for (except, body) in direct + [([], "proxy \(url)"), (["*.\(unknown):1"], "proxy \(url)")] {
             let end = await get(url) {
                 $0.proxy = .url("http://127.0.0.1:\(proxy.port)", except: except)
                 $0.resolve = ["*": ["127.0.0.1"]]
@@ -136,13 +136,13 @@ private let unknown = "service.invalid"
             return count.isMultiple(of: 2) ? addresses.reversed() : addresses
         }
         let transport = CurlTransport()
-        for id in 1...3 {
+        for _ in 1...3 {
             let request = TransferRequest(url: "http://\(unknown.uppercased()):\(server.port)/", options: options(resolver))
-            #expect(await transport.run(request, id: id).body == Data("resolved".utf8))
+            #expect(await transport.run(request).body == Data("resolved".utf8))
         }
         #expect(server.connectionCount == 1)
         #expect(asked.withLock { $0 } == Array(repeating: "\(unknown):\(server.port)", count: 3))
-        let literal = await transport.run(TransferRequest(url: server.url("/"), options: options(resolver)), id: 4)
+        let literal = await transport.run(TransferRequest(url: server.url("/"), options: options(resolver)))
         #expect(literal.error == nil && asked.withLock { $0.count } == 3)
     }
 
@@ -195,13 +195,13 @@ private let unknown = "service.invalid"
         }
         let transport = CurlTransport()
         let observer = RecordingObserver()
-        transport.start(TransferRequest(url: "http://\(unknown):\(server.port)/", options: options(resolver)), id: 1, observer: observer)
+        let request = TransferRequest(url: "http://\(unknown):\(server.port)/", options: options(resolver))
+        let transfer = transport.start(request, observer: observer)
         #expect(await asked.wait())
-        transport.cancel(1)
+        transfer.cancel()
         #expect(await observer.end().isCancelled)
         answers.open()
-        // The next transfer has the same number, as a follow-up has.
-        let next = await transport.run(TransferRequest(url: server.url("/")), id: 1)
+        let next = await transport.run(TransferRequest(url: server.url("/")))
         #expect(next.body == Data("late".utf8) && server.connectionCount == 1)
     }
 
@@ -215,16 +215,32 @@ private let unknown = "service.invalid"
             return ["127.0.0.1", "127.0.0.2"]
         }
         transport.openStream(
-            StreamTransferRequest(host: unknown, port: server.port, isSecure: false, options: options(resolver)), id: 1, observer: observer)
+            StreamTransferRequest(host: unknown, port: server.port, isSecure: false, options: options(resolver)), observer: observer)
         #expect(await observer.opened.wait())
         #expect(await asked.wait())
         let failing = ClosingStream()
         transport.openStream(
-            StreamTransferRequest(host: unknown, port: 1, isSecure: false, options: options(HostResolver { _, _ in [] })), id: 2,
+            StreamTransferRequest(host: unknown, port: 1, isSecure: false, options: options(HostResolver { _, _ in [] })),
             observer: failing)
         #expect(await failing.completed.wait())
         let failure = failing.failure
         #expect(failure?.kind == .nameResolution)
+        let cancelled = Gate()
+        let silent = HostResolver { _, _ in
+            try await withTaskCancellationHandler {
+                try await Task.sleep(for: .seconds(3600))
+                return []
+            } onCancel: {
+                cancelled.open()
+            }
+        }
+        let waiting = ClosingStream()
+        let limited = options(silent) { $0.connectTimeout = .milliseconds(50) }
+        transport.openStream(
+            StreamTransferRequest(host: unknown, port: 1, isSecure: false, options: limited), observer: waiting)
+        #expect(await waiting.completed.wait())
+        #expect(waiting.failure?.kind == .connectTimeout)
+        #expect(await cancelled.wait())
         // Its release would end the streams.
         transport.shutDown()
     }

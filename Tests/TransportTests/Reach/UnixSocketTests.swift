@@ -32,7 +32,7 @@ import Testing
         let first = await transport.run(TransferRequest(url: "http://docker/version", options: options))
         #expect(first.error == nil && first.body == Data("over the socket".utf8))
         let second = await transport.run(
-            TransferRequest(url: "http://docker/echo", method: .post, body: DataBody(Data("ping".utf8)), options: options), id: 2)
+            TransferRequest(url: "http://docker/echo", method: .post, body: DataBody(Data("ping".utf8)), options: options))
         #expect(second.body == Data("ping".utf8))
         #expect(second.completion?.metrics.reusedConnection == true)
         #expect(server.connectionCount == 1)
@@ -59,10 +59,10 @@ import Testing
         let sockets: [(String?, String)] = [
             (server.unixSocketPath, "over the socket"), (nil, "over TCP"), (other.unixSocketPath, "over the other"),
         ]
-        for round in 0..<3 {
-            for (index, (path, text)) in sockets.enumerated() {
+        for _ in 0..<3 {
+            for (path, text) in sockets {
                 let request = TransferRequest(url: tcp.url("/"), options: options { $0.unixSocketPath = path })
-                #expect(await transport.run(request, id: round * 3 + index + 1).body == Data(text.utf8))
+                #expect(await transport.run(request).body == Data(text.utf8))
             }
         }
         #expect(tcp.connectionCount == 1 && server.connectionCount == 1 && other.connectionCount == 1)
@@ -89,7 +89,7 @@ import Testing
             for (index, observer) in observers.enumerated() {
                 let body = DataBody(Data("\(round)-\(index)".utf8))
                 let request = TransferRequest(url: "http://docker/echo", method: .post, body: body, options: options)
-                transport.start(request, id: round * 16 + index + 1, observer: observer)
+                transport.start(request, observer: observer)
             }
             for (index, observer) in observers.enumerated() {
                 let end = await observer.end()
@@ -106,9 +106,9 @@ import Testing
         }
         let options = options { $0.unixSocketPath = server.unixSocketPath }
         let transport = CurlTransport()
-        for id in 1...5 {
+        for _ in 1...5 {
             let end = await transport.run(
-                TransferRequest(url: "http://docker/", method: .post, body: DataBody(Data("x".utf8)), options: options), id: id)
+                TransferRequest(url: "http://docker/", method: .post, body: DataBody(Data("x".utf8)), options: options))
             #expect(end.error == nil)
             #expect(await server.waitForConnectionsToClose())
         }
@@ -130,8 +130,8 @@ import Testing
         let options = options { $0.unixSocketPath = server.unixSocketPath }
         let transport = CurlTransport()
         let observers = (0..<3).map { _ in RecordingObserver() }
-        for (id, observer) in observers.enumerated() {
-            transport.start(TransferRequest(url: "http://docker/late", options: options), id: id, observer: observer)
+        for observer in observers {
+            transport.start(TransferRequest(url: "http://docker/late", options: options), observer: observer)
         }
         #expect(await answer.arrivals(3))
         answer.open()
@@ -139,9 +139,9 @@ import Testing
         #expect(await garbage.arrivals(3))
         garbage.open()
         await sent.wait(for: 3)
-        for id in 3..<8 {
+        for _ in 1...5 {
             let request = TransferRequest(url: "http://docker/", method: .post, body: DataBody(Data("x".utf8)), options: options)
-            let end = await transport.run(request, id: id)
+            let end = await transport.run(request)
             #expect(end.error == nil && end.body == Data("asked".utf8), "\(String(describing: end.failure))")
         }
     }
@@ -157,7 +157,7 @@ import Testing
         // libcurl before 8.0 can't set up TLS over a Unix domain socket reliably; it says so, or it works.
         let end = await transport.run(TransferRequest(url: "https://sidecar.test/", options: options))
         if CurlInfo.current.versionNumber >= 0x080000 || end.error == nil { #expect(end.body == Data("secret".utf8)) }
-        let wrong = await transport.run(TransferRequest(url: "https://other.test/", options: options), id: 2)
+        let wrong = await transport.run(TransferRequest(url: "https://other.test/", options: options))
         #expect(wrong.failure != nil && wrong.body.isEmpty)
     }
 
@@ -172,7 +172,7 @@ import Testing
         let stream = StreamRecorder()
         let transport = CurlTransport()
         transport.openStream(
-            StreamTransferRequest(host: "docker", port: 80, isSecure: false, options: options { $0.unixSocketPath = path }), id: 1,
+            StreamTransferRequest(host: "docker", port: 80, isSecure: false, options: options { $0.unixSocketPath = path }),
             observer: stream)
         #expect(await stream.received(5) == Data("hello".utf8))
         // Its release would end the stream.
@@ -186,10 +186,37 @@ import Testing
         #expect(end.failure?.message.contains("Unix domain socket") == true)
     }
 
-    @Test func `a socket without a server is a failure to connect`() async {
-        let path = directory.file("missing.sock").path
-        let end = await CurlTransport().run(TransferRequest(url: "http://docker/", options: options { $0.unixSocketPath = path }))
-        #expect(end.failure?.kind == .connect)
+    /// Sockets that can't be connected to, with the message of the failure.
+    private func deadEnds() throws -> [(options: TransferOptions, message: String)] {
+        let (missing, file) = (directory.file("missing.sock").path, directory.file("file").path)
+        try Data().write(to: directory.file("file"))
+        let name = "curlew-\(UUID())"
+        return [
+            (options { $0.unixSocketPath = missing }, "connect \(missing): no such file or directory"),
+            (options { $0.unixSocketPath = file }, "connect \(file): connection refused"),
+            (options { $0.unixSocketPath = file + "/x" }, "connect \(file)/x: not a directory"),
+            (options { $0.abstractUnixSocket = name }, "connect @\(name): connection refused"),
+        ]
+    }
+
+    @Test func `a socket without a server is a failure to connect, with its path and the reason`() async throws {
+        let transport = CurlTransport()
+        for (number, end) in try deadEnds().enumerated() {
+            let request = TransferRequest(url: number == 0 ? "https://docker/" : "http://docker/", options: end.options)
+            let failure = await transport.run(request).failure
+            #expect(failure?.kind == .connect && failure?.message == end.message)
+        }
+    }
+
+    @Test func `so it is for a stream`() async throws {
+        let transport = CurlTransport()
+        for (number, end) in try deadEnds().enumerated() {
+            let stream = RecordingStreamObserver()
+            let request = StreamTransferRequest(host: "docker", port: 80, isSecure: number == 0, options: end.options)
+            transport.openStream(request, observer: stream)
+            let failure = await stream.end().failure
+            #expect(failure?.kind == .connect && failure?.message == end.message)
+        }
     }
 }
 

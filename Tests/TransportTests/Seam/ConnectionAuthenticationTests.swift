@@ -62,10 +62,10 @@ import Testing
         let server = try Self.server(accepts: false)
         let transport = CurlTransport()
         let observer = RecordingObserver(onHead: { _ in .pause })
-        transport.start(Self.request(server), id: 1, observer: observer)
+        let transfer = transport.start(Self.request(server), observer: observer)
         let record = await observer.record { $0.head != nil }
         #expect(record.body.isEmpty && record.completion == nil)
-        transport.resumeReceiving(1)
+        transfer.resumeReceiving()
         #expect(await observer.end().body == Data("refused".utf8))
     }
 
@@ -77,13 +77,13 @@ import Testing
         #expect(await transport.run(Self.request(server)).error == nil)
         var plain = Self.request(server)
         plain.authentication = nil
-        let stranger = await transport.run(plain, id: 2)
+        let stranger = await transport.run(plain)
         #expect(stranger.head?.statusCode == 401)
         #expect(stranger.body == Data("who are you".utf8))
         #expect(server.connectionCount == 2)
         var other = Self.request(server)
         other.authentication = .ntlm(user: "bob", password: "secret")
-        #expect(await transport.run(other, id: 3).head?.statusCode == 401)
+        #expect(await transport.run(other).head?.statusCode == 401)
         #expect(server.requests.filter { $0.connection == 1 }.count == 2)
     }
 

@@ -34,7 +34,7 @@ import Testing
         #expect(Self.head(line) == nil)
     }
 
-    @Test("fields keep order and duplicates; folds become a space; lines without colon or name are skipped")
+    @Test("fields keep order and duplicates; folds become a space; lines without colon or name, or with a space in it, are skipped")
     func fields() throws {
         let text =
             "HTTP/1.1 200 OK\r\n astray: 1\r\nA: 1\r\nSet-Cookie: a=1, b\r\nno colon\r\nB:\r\nset-cookie:b=2 \r\n: nameless\r\n"
@@ -43,14 +43,13 @@ import Testing
         let expected = [
             HTTPHeader(name: "A", value: "1"), HTTPHeader(name: "Set-Cookie", value: "a=1, b"), HTTPHeader(name: "B", value: ""),
             HTTPHeader(name: "set-cookie", value: "b=2"), HTTPHeader(name: "Folded", value: "one two three"),
-            HTTPHeader(name: "C", value: "spaced"), HTTPHeader(name: "D", value: "x:y"),
+            HTTPHeader(name: "D", value: "x:y"),
         ]
         #expect(Array(head.headers) == expected)
         for name in ["set-cookie", "SET-COOKIE"] { #expect(head.value(for: name) == "a=1, b") }
         #expect(head.value(for: "folded") == "one two three")
         #expect(head.value(for: "b") == "")
-        #expect(head.value(for: "c") == "spaced")
-        for name in ["astray", "", "E", "Folde", "HTTP/1.1 200 OK"] { #expect(head.value(for: name) == nil) }
+        for name in ["c", "c ", "astray", "", "E", "Folde", "HTTP/1.1 200 OK"] { #expect(head.value(for: name) == nil) }
     }
 
     @Test("a carriage return or a NUL does not end a line: in a value it becomes a space, a name with one is invalid")

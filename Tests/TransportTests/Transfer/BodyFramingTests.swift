@@ -33,6 +33,8 @@ import Testing
             "chunked chunked", "chunked\u{B}", "\u{C}chunked",
         ].map { Case(fields: ["Transfer-Encoding: \($0)"], body: "5\r\nhello\r\n0\r\n\r\n") }
         + [
+            Case(fields: ["Content-Length : 100"], body: "hi"), Case(fields: ["content-length\t: 2"], body: "hi"),
+            Case(fields: ["Transfer-Encoding : chunked"], body: "5\r\nhello\r\n0\r\n\r\n"),
             Case(fields: ["Transfer-Encoding: chunked", "Transfer-Encoding: gzip"], body: "5\r\nhello\r\n0\r\n\r\n"),
             Case(fields: ["Transfer-Encoding: gzip", "Transfer-Encoding: chunked"], body: "5\r\nhello\r\n0\r\n\r\n"),
             Case(fields: ["Transfer-Encoding: gzip, chunked", "Content-Length: 5"], body: "hello"),

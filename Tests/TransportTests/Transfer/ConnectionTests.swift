@@ -28,7 +28,7 @@ import Testing
         #expect(await transport.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
         gate.open()
         #expect(await hasSent.wait())
-        let end = await transport.run(TransferRequest(url: server.url("/second"), method: method, body: DataBody(Data("x".utf8))), id: 2)
+        let end = await transport.run(TransferRequest(url: server.url("/second"), method: method, body: DataBody(Data("x".utf8))))
         #expect(end.error == nil)
         #expect(end.body == Data("good".utf8))
         #expect(end.completion?.metrics.reusedConnection == false)
@@ -47,12 +47,12 @@ import Testing
         await withTaskExecutorPreference(transport.taskExecutor) {
             #expect(await transport.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
             // Meanwhile the loop polls the first connection, which is idle.
-            #expect(await transport.run(TransferRequest(url: other.url("/")), id: 2).body == Data("other".utf8))
+            #expect(await transport.run(TransferRequest(url: other.url("/"))).body == Data("other".utf8))
             gate.open()
             #expect(blockUntilSent())
             let observers = (0..<requests).map { _ in RecordingObserver() }
-            for (index, observer) in observers.enumerated() {
-                transport.start(TransferRequest(url: server.url("/next")), id: 3 + index, observer: observer)
+            for observer in observers {
+                transport.start(TransferRequest(url: server.url("/next")), observer: observer)
             }
             for observer in observers { #expect(await observer.end().body == Data("good".utf8)) }
         }
@@ -66,8 +66,8 @@ import Testing
             return nil
         }
         let transport = CurlTransport()
-        for id in 1...10 {
-            let end = await transport.run(TransferRequest(url: server.url("/"), method: .post, body: DataBody(Data("x".utf8))), id: id)
+        for _ in 1...10 {
+            let end = await transport.run(TransferRequest(url: server.url("/"), method: .post, body: DataBody(Data("x".utf8))))
             #expect(end.error == nil)
             #expect(await server.waitForConnectionsToClose())
         }
@@ -89,7 +89,7 @@ import Testing
         let transport = CurlTransport()
         #expect(await transport.run(TransferRequest(url: server.url("/"))).error == nil)
         let body = hasBody ? DataBody(Data("order".utf8)) : nil
-        let end = await transport.run(TransferRequest(url: server.url("/"), method: .post, body: body), id: 2)
+        let end = await transport.run(TransferRequest(url: server.url("/"), method: .post, body: body))
         #expect(end.failure?.kind == .connectionLost)
         #expect(end.failure?.requestWasSent == true)
         #expect(server.requests.count { $0.method == "POST" } == 1)
@@ -102,7 +102,7 @@ import Testing
         #expect(await transport.run(TransferRequest(url: server.url("/"))).error == nil)
         let body = method == .put ? DataBody(Data("order".utf8)) : nil
         let headers: HTTPHeaders = method == .post ? ["Idempotency-Key": "1"] : [:]
-        let end = await transport.run(TransferRequest(url: server.url("/"), method: method, headers: headers, body: body), id: 2)
+        let end = await transport.run(TransferRequest(url: server.url("/"), method: method, headers: headers, body: body))
         #expect(end.error == nil)
         #expect(end.body == Data("2".utf8))
         #expect(server.requests.count { $0.method == method.rawValue } == (method == .get ? 3 : 2))
@@ -123,11 +123,11 @@ import Testing
         for (index, observer) in observers.enumerated() {
             // User info and the case of the host don't affect the limit.
             let user = index % 2 == 0 ? "" : "user\(index):secret@"
-            transport.start(TransferRequest(url: "http://\(user)127.0.0.1:\(server.port)/\(index)"), id: index, observer: observer)
+            transport.start(TransferRequest(url: "http://\(user)127.0.0.1:\(server.port)/\(index)"), observer: observer)
         }
         #expect(await gate.arrivals(3))
         let other = try LoopbackServer.standard()
-        #expect(await transport.run(TransferRequest(url: other.url("/delay/100")), id: 100).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/100"))).error == nil)
         #expect(gate.arrived == 3)
         gate.open()
         for observer in observers { #expect(await observer.end().failure == nil) }
@@ -144,7 +144,7 @@ import Testing
         let transport = CurlTransport(configuration: configuration)
         let observers = (0..<50).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
-            transport.start(TransferRequest(url: server.url("/status/200?\(index)")), id: index, observer: observer)
+            transport.start(TransferRequest(url: server.url("/status/200?\(index)")), observer: observer)
         }
         for observer in observers { #expect(await observer.end().failure == nil) }
         #expect(server.requests.map(\.target) == (0..<50).map { "/status/200?\($0)" })
@@ -162,10 +162,10 @@ import Testing
         configuration.maximumConnectionsPerHost = 1
         let transport = CurlTransport(configuration: configuration)
         let first = RecordingObserver()
-        transport.start(TransferRequest(url: server.url("/")), id: 0, observer: first)
+        transport.start(TransferRequest(url: server.url("/")), observer: first)
         let observers = (1...5000).map { _ in RecordingObserver() }
-        for (index, observer) in observers.enumerated() {
-            transport.start(TransferRequest(url: server.url("/"), headers: ["Bad Name": "x"]), id: index + 1, observer: observer)
+        for observer in observers {
+            transport.start(TransferRequest(url: server.url("/"), headers: ["Bad Name": "x"]), observer: observer)
         }
         gate.open()
         #expect(await first.end().error == nil)
@@ -177,8 +177,8 @@ import Testing
         let server = try LoopbackServer.standard()
         for _ in 0..<20 {
             let transport = CurlTransport()
-            for id in 1...3 {
-                let end = await transport.run(TransferRequest(url: "http://localhost:\(server.port)/json"), id: id)
+            for _ in 1...3 {
+                let end = await transport.run(TransferRequest(url: "http://localhost:\(server.port)/json"))
                 #expect(end.error == nil)
                 #expect(end.completion?.metrics.remoteAddress == "127.0.0.1")
             }
@@ -192,8 +192,8 @@ import Testing
         let observer = RecordingObserver()
         var options = TransferOptions()
         options.proxy = .none
-        transport.start(TransferRequest(url: "http://user:secret@nobody.invalid/", options: options), id: 1, observer: observer)
-        #expect(await transport.run(TransferRequest(url: server.url("/json")), id: 2).error == nil)
+        transport.start(TransferRequest(url: "http://user:secret@nobody.invalid/", options: options), observer: observer)
+        #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
         let failure = try #require(await observer.end().failure)
         #expect(failure.kind == .nameResolution)
         #expect(failure.phase == .resolving)
@@ -232,13 +232,13 @@ import Testing
         configuration.maximumIdleConnections = 2
         let transport = CurlTransport(configuration: configuration)
         let observers = (0..<40).map { _ in RecordingObserver() }
-        for (index, observer) in observers.enumerated() {
-            transport.start(TransferRequest(url: server.url("/")), id: index, observer: observer)
+        for observer in observers {
+            transport.start(TransferRequest(url: server.url("/")), observer: observer)
         }
         #expect(await gate.arrivals(40))
         gate.open()
         for observer in observers { #expect(await observer.end().failure == nil) }
-        for id in 100..<200 { #expect(await transport.run(TransferRequest(url: server.url("/")), id: id).error == nil) }
+        for _ in 0..<100 { #expect(await transport.run(TransferRequest(url: server.url("/"))).error == nil) }
         #expect(ProcessProbe.settles { server.openConnections <= 4 })
     }
 
@@ -255,14 +255,14 @@ import Testing
         let transport = CurlTransport(configuration: configuration)
         let count = 2 * MultiHandle.capacity + 20
         let observers = (0..<count).map { _ in RecordingObserver() }
-        for (id, observer) in observers.enumerated() { transport.start(TransferRequest(url: busy.url("/")), id: id, observer: observer) }
+        for observer in observers { transport.start(TransferRequest(url: busy.url("/")), observer: observer) }
         #expect(await gate.arrivals(count))
-        for id in count..<count + 20 { #expect(await transport.run(TransferRequest(url: quiet.url("/get")), id: id).error == nil) }
+        for _ in 0..<20 { #expect(await transport.run(TransferRequest(url: quiet.url("/get"))).error == nil) }
         gate.open()
         for observer in observers { #expect(await observer.end().error == nil) }
-        for id in 2 * count..<2 * count + 20 {
-            #expect(await transport.run(TransferRequest(url: quiet.url("/get")), id: id).error == nil)
-            #expect(await transport.run(TransferRequest(url: busy.url("/")), id: id + count).error == nil)
+        for _ in 0..<20 {
+            #expect(await transport.run(TransferRequest(url: quiet.url("/get"))).error == nil)
+            #expect(await transport.run(TransferRequest(url: busy.url("/"))).error == nil)
         }
         #expect(quiet.connectionCount == 1)
         #expect(busy.connectionCount == count)
@@ -278,7 +278,7 @@ import Testing
         #expect(
             await transport.run(TransferRequest(url: "http://example.invalid/x", options: options)).body
                 == Data("via proxy: http://example.invalid/x".utf8))
-        #expect(await transport.run(TransferRequest(url: server.url("/json"), options: options), id: 2).head?.statusCode == 200)
+        #expect(await transport.run(TransferRequest(url: server.url("/json"), options: options)).head?.statusCode == 200)
         #expect(proxy.requestCount == 1)
     }
 
@@ -308,7 +308,7 @@ import Testing
     func absentProxyOfTheEnvironment() throws {
         var settings = ProxySettings(environment: ["https_proxy": "http://u:s3cret@10.0.0.1:3128", "no_proxy": "example.com"])
         func text(_ url: String, _ code: CURLcode) -> String {
-            FailedSetUp(url: url, proxy: settings.proxy(isSecure: true, policy: .environment), code: code, message: "refused").text
+            FailedSetUp(url: url, proxy: settings.proxy(for: url, isSecure: true, options: .standard), code: code, message: "refused").text
         }
         #expect(text("https://example.org/", CURLE_COULDNT_CONNECT) == "The proxy http://10.0.0.1:3128 could not be reached: refused")
         #expect(text("https://example.org/", CURLE_OPERATION_TIMEDOUT) == "No connection through the proxy http://10.0.0.1:3128: refused")

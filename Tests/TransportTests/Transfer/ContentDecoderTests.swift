@@ -168,7 +168,7 @@ import Testing
         "a body without codings or with an unknown one is not decoded",
         arguments: [
             "", "identity", " , identity ,", "Identity", "none", "identity;q=1", "\"gzip\"", "utf-8", "aws-chunked", "compress", "exi",
-            "gzip, aws-chunked", "aws-chunked, gzip", "gzip, none", "gzip,gzip,gzip,gzip,gzip,gzip,none",
+            "g z i p", "gzip, aws-chunked", "aws-chunked, gzip", "gzip, none", "gzip,gzip,gzip,gzip,gzip,gzip,none",
         ])
     func leftAlone(codings: String) throws {
         #expect(try ContentDecoder(codings: codings) == nil)
@@ -244,6 +244,42 @@ import Testing
             #expect(output == expected)
             #expect(interruptions > 10)
         }
+    }
+
+    @Test("a step takes little input, and once the turn's time is used up hardly any: what a byte costs is the peer's choice")
+    func smallSteps() throws {
+        let bytes = StoredDeflate.gzip(GeneratedBody().data(count: 100_000))
+        var decoder = try Self.body("gzip", expansion: nil)
+        // Its time has passed.
+        var slice = DecodingSlice()
+        var sizes: [Int] = []
+        try bytes.withUnsafeBytes { piece in
+            var ending = BodyDecoder.Ending.interrupted
+            while ending == .interrupted {
+                var size = 0
+                ending = try decoder.decode(piece, received: Int64(bytes.count), &slice) { decoded in
+                    size += decoded.count
+                    return .proceed
+                }
+                sizes.append(size)
+            }
+        }
+        #expect(sizes.reduce(0, +) == 100_000)
+        #expect(sizes[0] > 512 && sizes[0] <= 4096)
+        #expect(sizes.dropFirst().allSatisfy { $0 <= 1024 })
+    }
+
+    @Test("input that all stages together take without a byte of the body is no progress, also if it comes from a stage")
+    func innerSilence() throws {
+        // Padding after a member without contents, which itself is a hundredth of it.
+        let bytes = try Deflater.compress(StoredDeflate.gzip(Data()) + Data(count: 1 << 20), as: .gzip, level: 9)
+        var decoder = try Self.body("gzip, gzip", expansion: nil)
+        var slice = DecodingSlice()
+        try bytes.withUnsafeBytes { piece in
+            while try decoder.decode(piece, received: Int64(bytes.count), &slice, { _ in .proceed }) == .interrupted {}
+        }
+        #expect(bytes.count < 64 << 10)
+        #expect(!decoder.isProgressing)
     }
 
     @Test("the output of every stage counts as expansion, also if the body is empty in the end")

@@ -67,7 +67,7 @@ import Testing
         #expect(end.head?.statusCode == 417 && end.body == Data("refused".utf8))
         var next = TransferRequest(url: server.url("/"))
         next.options.proxy = .none
-        #expect(await transport.run(next, id: 2).body == Data("2".utf8))
+        #expect(await transport.run(next).body == Data("2".utf8))
         #expect(server.connectionCount == 2)
     }
 
@@ -84,7 +84,7 @@ import Testing
         }
         let observer = RecordingObserver()
         let transport = CurlTransport()
-        transport.start(try request(server.url("/"), .put, body, size: 20_000_000), id: 1, observer: observer)
+        transport.start(try request(server.url("/"), .put, body, size: 20_000_000), observer: observer)
         #expect(await observer.record { $0.sent > 0 }.sent > 0)
         gate.open()
         let end = await observer.end()
@@ -108,13 +108,13 @@ import Testing
         }
         let observer = RecordingObserver()
         let transport = CurlTransport()
-        transport.start(try request(server.url("/consent"), .put, body, size: 1000), id: 1, observer: observer)
+        transport.start(try request(server.url("/consent"), .put, body, size: 1000), observer: observer)
         #expect(await gate.arrivals())
         #expect(observer.record.sent == 0)
         gate.open()
         #expect(await observer.record { $0.sent == 1000 }.sent == 1000)
         let other = RecordingObserver()
-        transport.start(try request(server.url("/silent"), .put, body, size: 1000), id: 2, observer: other)
+        transport.start(try request(server.url("/silent"), .put, body, size: 1000), observer: other)
         #expect(await other.record { $0.sent == 1000 }.sent == 1000)
         silent.open()
         #expect(await observer.end().body == Data("stored".utf8))
@@ -131,21 +131,21 @@ import Testing
         }
         let transport = CurlTransport()
         let cancelled = RecordingObserver()
-        transport.start(try request(server.url("/"), .put, .data, size: 1000), id: 1, observer: cancelled)
+        let transfer = transport.start(try request(server.url("/"), .put, .data, size: 1000), observer: cancelled)
         #expect(server.waitForRequests(1))
-        transport.cancel(1)
+        transfer.cancel()
         #expect(await cancelled.end().isCancelled)
         var limited = try request(server.url("/"), .put, .data, size: 1000)
         limited.options.totalTimeout = .milliseconds(50)
-        let end = await transport.run(limited, id: 2)
+        let end = await transport.run(limited)
         #expect(end.failure?.kind == .totalTimeout && end.sent == 0)
         let suspended = RecordingObserver()
-        transport.start(try request(server.url("/"), .put, .data, size: 1000), id: 3, observer: suspended)
+        let next = transport.start(try request(server.url("/"), .put, .data, size: 1000), observer: suspended)
         #expect(server.waitForRequests(3))
-        transport.setSuspended(true, of: 3)
-        transport.setSuspended(false, of: 3)
+        next.setSuspended(true)
+        next.setSuspended(false)
         #expect(await suspended.record { $0.sent == 1000 }.sent == 1000)
-        transport.cancel(3)
+        next.cancel()
         #expect(await suspended.end().isCancelled)
     }
 

@@ -36,16 +36,16 @@ import Testing
         options.idleTimeout = .seconds(1)
         var request = TransferRequest(url: server.url("/"), options: options)
         request.mayPause = true
-        transport.start(request, id: 1, observer: observer)
+        let transfer = transport.start(request, observer: observer)
         _ = await observer.record { $0.pieces == 1 }
         // Much longer than the idle timeout, which doesn't run meanwhile.
         let other = try LoopbackServer.standard()
-        #expect(await transport.run(TransferRequest(url: other.url("/delay/1500")), id: 3).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/1500"))).error == nil)
         let paused = observer.record
         #expect(paused.pieces == 1)
         #expect(paused.completion == nil)
         #expect(sent.withLock { $0 } < 20_000_000)
-        transport.resumeReceiving(1)
+        transfer.resumeReceiving()
         let end = await observer.end()
         #expect(end.error == nil)
         #expect(end.body.count == total && GeneratedBody().matches(end.body))
@@ -59,11 +59,11 @@ import Testing
         let other = try LoopbackServer.standard()
         let observer = RecordingObserver(onHead: { _ in .pause })
         let transport = CurlTransport()
-        transport.start(TransferRequest(url: server.url(path)), id: 1, observer: observer)
+        let transfer = transport.start(TransferRequest(url: server.url(path)), observer: observer)
         _ = await observer.record { $0.head != nil }
-        #expect(await transport.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/100"))).error == nil)
         #expect(observer.record.pieces == 0)
-        transport.resumeReceiving(1)
+        transfer.resumeReceiving()
         let end = await observer.end()
         #expect(end.error == nil)
         let length = path.split(separator: "/").last.flatMap { Int($0) } ?? 3
@@ -81,14 +81,14 @@ import Testing
             pieces.withLock { $0 += 1 }
             return .pause
         })
-        transport.start(TransferRequest(url: server.url(path)), id: 1, observer: observer)
+        let transfer = transport.start(TransferRequest(url: server.url(path)), observer: observer)
         var seen = 0
         while true {
             let before = seen
             let record = await observer.record { $0.pieces > before }
             seen = record.pieces
             guard record.completion == nil else { break }
-            transport.resumeReceiving(1)
+            transfer.resumeReceiving()
         }
         let end = await observer.end()
         #expect(end.error == nil)
@@ -109,17 +109,17 @@ import Testing
         options.idleTimeout = .seconds(1)
         options.firstByteTimeout = .seconds(1)
         let observer = RecordingObserver()
-        transport.start(TransferRequest(url: server.url(path), options: options), id: 1, observer: observer)
-        transport.setSuspended(true, of: 1)
+        let transfer = transport.start(TransferRequest(url: server.url(path), options: options), observer: observer)
+        transfer.setSuspended(true)
         // The loop may have received something before it knew.
-        #expect(await transport.run(TransferRequest(url: other.url("/json")), id: 2).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/json"))).error == nil)
         let received = observer.record.body.count
         // Longer than either timeout: time spent suspended doesn't count.
-        #expect(await transport.run(TransferRequest(url: other.url("/delay/1500")), id: 3).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/1500"))).error == nil)
         #expect(observer.record.completion == nil)
         #expect(observer.record.body.count == received)
         #expect(received < 5_000_000)
-        transport.setSuspended(false, of: 1)
+        transfer.setSuspended(false)
         let end = await observer.end()
         #expect((end.error == nil) == (path != "/silent"))
         if path == "/silent" { #expect(end.failure?.isTimeout == true) }
@@ -132,15 +132,15 @@ import Testing
         let transport = CurlTransport()
         let observer = RecordingObserver()
         let body = FedBody([.bytes(Data(count: 1000))], length: 2000)
-        transport.start(TransferRequest(url: server.url("/upload"), method: .put, body: body), id: 1, observer: observer)
+        let transfer = transport.start(TransferRequest(url: server.url("/upload"), method: .put, body: body), observer: observer)
         _ = await observer.record { $0.sent == 1000 }
-        transport.setSuspended(true, of: 1)
+        transfer.setSuspended(true)
         // Behind the suspension in the loop's queue: libcurl may have been about to read once more.
-        #expect(await transport.run(TransferRequest(url: other.url("/")), id: 2).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/"))).error == nil)
         body.feed(.bytes(Data(count: 1000)))
-        #expect(await transport.run(TransferRequest(url: other.url("/delay/100")), id: 3).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/100"))).error == nil)
         #expect(observer.record.sent == 1000)
-        transport.setSuspended(false, of: 1)
+        transfer.setSuspended(false)
         let end = await observer.end()
         #expect(end.error == nil)
         #expect(end.sent == 2000)
@@ -151,9 +151,9 @@ import Testing
         let server = try LoopbackServer.standard()
         let transport = CurlTransport()
         let observer = RecordingObserver(onBytes: { _ in suspended ? .proceed : .pause })
-        transport.start(TransferRequest(url: server.url("/bytes/50000000")), id: 1, observer: observer)
-        if suspended { transport.setSuspended(true, of: 1) } else { _ = await observer.record { $0.pieces == 1 } }
-        transport.cancel(1)
+        let transfer = transport.start(TransferRequest(url: server.url("/bytes/50000000")), observer: observer)
+        if suspended { transfer.setSuspended(true) } else { _ = await observer.record { $0.pieces == 1 } }
+        transfer.cancel()
         #expect(await observer.end().isCancelled)
         #expect(observer.record.completions == 1)
     }

@@ -105,14 +105,14 @@ import Testing
         options.maximumExpansion = nil
         let transport = CurlTransport()
         let bomb = DroppingObserver()
-        transport.start(TransferRequest(url: server.url("/bomb"), options: options), id: 1, observer: bomb)
+        let transfer = transport.start(TransferRequest(url: server.url("/bomb"), options: options), observer: bomb)
         #expect(await eventually { bomb.hasHead })
-        for id in 2...10 {
-            let other = await transport.run(TransferRequest(url: server.url("/")), id: id)
+        for _ in 1...9 {
+            let other = await transport.run(TransferRequest(url: server.url("/")))
             #expect(other.body == Data("small".utf8))
         }
         #expect(bomb.completion == nil)
-        transport.cancel(1)
+        transfer.cancel()
         #expect(await eventually { bomb.completion != nil })
         guard case .cancelled? = bomb.completion?.error as? CurlewError else {
             Issue.record("\(String(describing: bomb.completion))")
@@ -128,7 +128,7 @@ import Testing
         options.totalTimeout = .milliseconds(200)
         let transport = CurlTransport()
         let bomb = DroppingObserver()
-        transport.start(TransferRequest(url: server.url("/bomb"), options: options), id: 1, observer: bomb)
+        transport.start(TransferRequest(url: server.url("/bomb"), options: options), observer: bomb)
         #expect(await eventually { bomb.completion != nil })
         guard case .transferFailed(let failure)? = bomb.completion?.error as? CurlewError else {
             Issue.record("\(String(describing: bomb.completion))")
@@ -304,8 +304,8 @@ import Testing
     func noBody(method: HTTPMethod, path: String, status: Int) async throws {
         let server = try LoopbackServer.standard()
         let transport = CurlTransport()
-        for id in 1...3 {
-            let end = await transport.run(TransferRequest(url: server.url(path), method: method), id: id)
+        for _ in 1...3 {
+            let end = await transport.run(TransferRequest(url: server.url(path), method: method))
             #expect(end.error == nil)
             #expect(end.head?.statusCode == status)
             #expect(end.body.isEmpty)

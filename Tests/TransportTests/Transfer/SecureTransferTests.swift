@@ -22,7 +22,7 @@ import Testing
         let transport = CurlTransport()
         for id in 1...3 {
             let url = overHTTP2 ? servers.tls : servers.tlsHTTP1
-            let end = await transport.run(TransferRequest(url: url + "/", options: options), id: id)
+            let end = await transport.run(TransferRequest(url: url + "/", options: options))
             #expect(end.error == nil)
             let metrics = try #require(end.completion?.metrics)
             #expect(metrics.httpVersion == (overHTTP2 ? .http2 : .http1_1))
@@ -49,10 +49,10 @@ import Testing
         var distrusting = options
         distrusting.tls.certificateAuthorityFile = nil
         let otherHost = servers.tls.replacing("localhost", with: "127.0.0.1")
-        for (id, request) in [
+        for request in [
             TransferRequest(url: servers.tls + "/", options: distrusting), TransferRequest(url: otherHost + "/", options: options),
-        ].enumerated() {
-            let failure = try #require(await transport.run(request, id: id).failure)
+        ] {
+            let failure = try #require(await transport.run(request).failure)
             // Without system certificates, as in some wheels, libcurl fails earlier.
             #expect(
                 failure.kind == .serverCertificate || request.options.tls.certificateAuthorityFile == nil && failure.kind == .configuration)
@@ -60,7 +60,7 @@ import Testing
             #expect(!failure.requestWasSent)
         }
         distrusting.tls.verifiesServer = false
-        #expect(await transport.run(TransferRequest(url: otherHost + "/", options: distrusting), id: 3).error == nil)
+        #expect(await transport.run(TransferRequest(url: otherHost + "/", options: distrusting)).error == nil)
     }
 
     @Test("authorities in memory replace the system's")
@@ -77,8 +77,8 @@ import Testing
     func resumption() async throws {
         let transport = CurlTransport()
         let request = TransferRequest(url: servers.tlsHTTP1 + "/session", headers: ["Connection": "close"], options: options)
-        #expect(await transport.run(request, id: 1).body == Data(".".utf8))
-        let second = await transport.run(request, id: 2)
+        #expect(await transport.run(request).body == Data(".".utf8))
+        let second = await transport.run(request)
         #expect(second.body == Data("r".utf8))
         #expect(second.completion?.metrics.reusedConnection == false)
     }
@@ -102,7 +102,7 @@ import Testing
         for (index, observer) in observers.enumerated() {
             var request = TransferRequest(url: servers.tls + "/", options: options)
             request.mayPause = index % 3 == 0
-            transport.start(request, id: index, observer: observer)
+            transport.start(request, observer: observer)
         }
         for observer in observers {
             let end = await observer.end()
@@ -118,15 +118,15 @@ import Testing
         let url = overHTTP2 ? servers.tls : servers.tlsHTTP1
         let transport = CurlTransport()
         let held = RecordingObserver(onHead: { _ in .pause })
-        transport.start(TransferRequest(url: url + "/", options: options), id: 1, observer: held)
+        let transfer = transport.start(TransferRequest(url: url + "/", options: options), observer: held)
         let others = (2...5).map { _ in RecordingObserver() }
-        for (index, observer) in others.enumerated() {
-            transport.start(TransferRequest(url: url + "/", options: options), id: index + 2, observer: observer)
+        for observer in others {
+            transport.start(TransferRequest(url: url + "/", options: options), observer: observer)
         }
         for observer in others { #expect(await observer.end().error == nil) }
         // Only a transfer with a head is paused, and so can be resumed.
         #expect(await held.record { $0.head != nil }.completion == nil)
-        transport.resumeReceiving(1)
+        transfer.resumeReceiving()
         #expect(await held.end().error == nil)
     }
 
@@ -136,11 +136,11 @@ import Testing
         let request = StreamTransferRequest(host: "localhost", port: try #require(url.port), isSecure: true, options: options)
         let observer = RecordingStreamObserver()
         let transport = CurlTransport()
-        transport.openStream(request, id: 1, observer: observer)
-        transport.send(Data("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8), endOfStream: false, on: 1)
+        let stream = transport.openStream(request, observer: observer)
+        stream.send(Data("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8), endOfStream: false)
         let half = await observer.record { $0.hasEndedReceiving }
         #expect(half.bytes.starts(with: Data("HTTP/1.1 ".utf8)))
-        transport.send(Data(), endOfStream: true, on: 1)
+        stream.send(Data(), endOfStream: true)
         let end = await observer.end()
         #expect(end.completion?.error == nil)
         #expect(end.completions == 1)
@@ -153,7 +153,7 @@ import Testing
         request.options.proxy = .none
         let observer = RecordingStreamObserver()
         let transport = CurlTransport()
-        transport.openStream(request, id: 1, observer: observer)
+        transport.openStream(request, observer: observer)
         let failure = try #require(await observer.end().failure)
         #expect(failure.kind == .serverCertificate || failure.kind == .configuration)
         #expect(failure.phase <= .securing)

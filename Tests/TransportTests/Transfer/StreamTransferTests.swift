@@ -16,15 +16,15 @@ import Testing
         let transport = CurlTransport()
         let observer = RecordingStreamObserver()
         let data = GeneratedBody().data(count: 10_000_000)
-        transport.openStream(Self.request(server.port), id: 1, observer: observer)
+        let stream = transport.openStream(Self.request(server.port), observer: observer)
         var random = SplitMix(state: 1)
         var offset = 0
         while offset < data.count {
             let count = min(Int(random.next() % 60_000), data.count - offset)
-            transport.send(data.subdata(in: offset..<(offset + count)), endOfStream: false, on: 1)
+            stream.send(data.subdata(in: offset..<(offset + count)), endOfStream: false)
             offset += count
         }
-        transport.send(Data(), endOfStream: true, on: 1)
+        stream.send(Data(), endOfStream: true)
         let end = await observer.end()
         #expect(end.completion?.error == nil)
         #expect(end.isOpen && end.hasEndedReceiving)
@@ -42,8 +42,8 @@ import Testing
         let server = try TCPEchoServer()
         let transport = CurlTransport()
         let observer = RecordingStreamObserver()
-        transport.openStream(Self.request(server.port), id: 1, observer: observer)
-        for index in 0..<20_000 { transport.send(Data([UInt8(truncatingIfNeeded: index)]), endOfStream: index == 19_999, on: 1) }
+        let stream = transport.openStream(Self.request(server.port), observer: observer)
+        for index in 0..<20_000 { stream.send(Data([UInt8(truncatingIfNeeded: index)]), endOfStream: index == 19_999) }
         let end = await observer.end()
         #expect(end.completion?.error == nil)
         #expect(end.bytes == Data((0..<20_000).map { UInt8(truncatingIfNeeded: $0) }))
@@ -57,12 +57,12 @@ import Testing
         }
         let transport = CurlTransport()
         let observer = RecordingStreamObserver()
-        transport.openStream(Self.request(server.port), id: 1, observer: observer)
-        transport.send(Data("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n".utf8), endOfStream: false, on: 1)
+        let stream = transport.openStream(Self.request(server.port), observer: observer)
+        stream.send(Data("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n".utf8), endOfStream: false)
         let half = await observer.record { $0.hasEndedReceiving }
         #expect(half.completion == nil)
         #expect(half.bytes.starts(with: Data("bye".utf8)))
-        transport.send(Data("late".utf8), endOfStream: true, on: 1)
+        stream.send(Data("late".utf8), endOfStream: true)
         let end = await observer.end()
         #expect(end.completion?.error == nil)
         #expect(end.sent == Int64("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nlate".utf8.count))
@@ -75,15 +75,15 @@ import Testing
         let transport = CurlTransport()
         let observer = RecordingStreamObserver(onBytes: { _ in .pause })
         let data = GeneratedBody().data(count: 3_000_000)
-        transport.openStream(Self.request(server.port), id: 1, observer: observer)
-        transport.send(data, endOfStream: true, on: 1)
+        let stream = transport.openStream(Self.request(server.port), observer: observer)
+        stream.send(data, endOfStream: true)
         let first = await observer.record { !$0.bytes.isEmpty }
-        #expect(await transport.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/100"))).error == nil)
         var record = await observer.record { _ in true }
         #expect(record.bytes.count == first.bytes.count)
         while record.completion == nil {
             let count = record.bytes.count
-            transport.resumeReceiving(1)
+            stream.resumeReceiving()
             record = await observer.record { $0.bytes.count > count }
         }
         #expect(record.completion?.error == nil)
@@ -101,10 +101,10 @@ import Testing
         let transport = CurlTransport()
         let received = Lock(0)
         let observer = CountingStreamObserver(received)
-        transport.openStream(Self.request(server.port), id: 1, observer: observer)
-        transport.send(Data("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false, on: 1)
-        for id in 2...20 { #expect(await transport.run(TransferRequest(url: other.url("/json")), id: id).error == nil) }
-        transport.cancel(1)
+        let stream = transport.openStream(Self.request(server.port), observer: observer)
+        stream.send(Data("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false)
+        for _ in 1...19 { #expect(await transport.run(TransferRequest(url: other.url("/json"))).error == nil) }
+        stream.cancel()
         #expect(ProcessProbe.settles { observer.isOver })
         #expect(received.withLock { $0 } > 0)
     }
@@ -134,9 +134,9 @@ import Testing
         let silent = try SilentListener(backlog: 0, full: true)
         let transport = CurlTransport()
         let observer = RecordingStreamObserver()
-        transport.openStream(Self.request(early ? silent.port : server.port), id: 1, observer: observer)
+        let stream = transport.openStream(Self.request(early ? silent.port : server.port), observer: observer)
         if !early { #expect(await observer.record { $0.isOpen }.isOpen) }
-        transport.cancel(1)
+        stream.cancel()
         let end = await observer.end()
         #expect(end.isCancelled)
         #expect(end.completions == 1)
@@ -148,8 +148,8 @@ import Testing
         let server = try TCPEchoServer()
         let transport = CurlTransport()
         let observer = RecordingStreamObserver(onBytes: { _ in .cancel })
-        transport.openStream(Self.request(server.port), id: 1, observer: observer)
-        transport.send(Data("hello".utf8), endOfStream: false, on: 1)
+        let stream = transport.openStream(Self.request(server.port), observer: observer)
+        stream.send(Data("hello".utf8), endOfStream: false)
         #expect(await observer.end().isCancelled)
     }
 
@@ -165,7 +165,7 @@ import Testing
         let transport = CurlTransport()
         var options = TransferOptions()
         options.proxy = .none
-        transport.openStream(StreamTransferRequest(host: host, port: port, isSecure: false, options: options), id: 1, observer: observer)
+        transport.openStream(StreamTransferRequest(host: host, port: port, isSecure: false, options: options), observer: observer)
         let end = await observer.end()
         #expect(end.failure?.kind == kind)
         #expect(!end.isOpen)
@@ -178,7 +178,7 @@ import Testing
         let transport = CurlTransport()
         var request = Self.request(silent.port)
         request.options.connectTimeout = .milliseconds(200)
-        transport.openStream(request, id: 1, observer: observer)
+        transport.openStream(request, observer: observer)
         let failure = try #require(await observer.end().failure)
         #expect(failure.kind == .connectTimeout)
         #expect(failure.phase == .connecting)
@@ -189,8 +189,8 @@ import Testing
         let server = try LoopbackServer.standard()
         let observer = RecordingStreamObserver()
         let transport = CurlTransport()
-        transport.openStream(Self.request(server.port), id: 1, observer: observer)
-        transport.send(Data("GET /reset HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false, on: 1)
+        let stream = transport.openStream(Self.request(server.port), observer: observer)
+        stream.send(Data("GET /reset HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false)
         let failure = try #require(await observer.end().failure)
         #expect(failure.kind == .connectionLost)
         #expect(failure.requestWasSent)

@@ -37,8 +37,8 @@ import Testing
         let server = try LoopbackServer.standard()
         let transport = CurlTransport()
         let options = Self.options { $0.firstByteTimeout = Self.short }
-        for (id, body) in [nil, DataBody(Data(count: 1000))].enumerated() {
-            let end = await transport.run(TransferRequest(url: server.url("/silent"), method: .put, body: body, options: options), id: id)
+        for body in [nil, DataBody(Data(count: 1000))] {
+            let end = await transport.run(TransferRequest(url: server.url("/silent"), method: .put, body: body, options: options))
             #expect(end.failure?.kind == .firstByteTimeout)
             #expect(end.failure?.phase == .waiting)
             #expect(end.failure?.requestWasSent == true)
@@ -182,12 +182,12 @@ import Testing
         let transport = CurlTransport()
         let short = Self.options { $0.firstByteTimeout = Self.short }
         let long = Self.options { $0.firstByteTimeout = .seconds(30) }
-        for round in 0..<2 {
-            #expect(await transport.run(TransferRequest(url: server.url("/json"), options: short), id: 10 * round).error == nil)
+        for _ in 0..<2 {
+            #expect(await transport.run(TransferRequest(url: server.url("/json"), options: short)).error == nil)
             let slow = TransferRequest(url: server.url("/drip?n=5&ms=100"), options: long)
-            #expect(await transport.run(slow, id: 10 * round + 1).error == nil)
+            #expect(await transport.run(slow).error == nil)
             let silent = TransferRequest(url: server.url("/silent"), options: short)
-            #expect(await transport.run(silent, id: 10 * round + 2).failure?.kind == .firstByteTimeout)
+            #expect(await transport.run(silent).failure?.kind == .firstByteTimeout)
         }
     }
 
@@ -203,12 +203,12 @@ import Testing
         let transport = CurlTransport(configuration: configuration)
         let first = RecordingObserver()
         let last = RecordingObserver()
-        transport.start(TransferRequest(url: server.url("/1")), id: 1, observer: first)
+        transport.start(TransferRequest(url: server.url("/1")), observer: first)
         #expect(await gate.arrivals(1))
         let options = Self.options { $0.queueTimeout = Self.short }
         let waiting = RecordingObserver()
-        transport.start(TransferRequest(url: server.url("/2"), options: options), id: 2, observer: waiting)
-        transport.start(TransferRequest(url: server.url("/3")), id: 3, observer: last)
+        transport.start(TransferRequest(url: server.url("/2"), options: options), observer: waiting)
+        transport.start(TransferRequest(url: server.url("/3")), observer: last)
         let end = await waiting.end()
         #expect(end.failure?.kind == .queueTimeout)
         #expect(end.failure?.phase == .queued)

@@ -40,13 +40,13 @@ import Testing
         #expect(state.end() == .success)
     }
 
-    @Test("interim responses are skipped, up to a limit", arguments: [1, 32, 33])
+    @Test("interim responses are reported, up to a limit", arguments: [1, 32, 33])
     func interim(count: Int) {
         let state = Self.state()
         for index in 1...count {
             #expect(state.take("HTTP/1.1 103 Early Hints\r\n") == .proceed)
             #expect(state.take("Link: x\r\n") == .proceed)
-            #expect((state.take("\r\n") == .proceed) == (index <= 32))
+            #expect((state.take("\r\n").interim?.value(for: "Link") == "x") == (index <= 32))
         }
         _ = state.take("HTTP/1.1 200 OK\r\n")
         let last = state.take("\r\n")
@@ -77,7 +77,8 @@ import Testing
     func interimBeforeRepetition() {
         let state = Self.state()
         #expect(state.requestStarts(isStale: false) == .send)
-        for line in ["HTTP/1.1 103 Early Hints\r\n", "Link: x\r\n", "\r\n"] { #expect(state.take(line) == .proceed) }
+        for line in ["HTTP/1.1 103 Early Hints\r\n", "Link: x\r\n"] { #expect(state.take(line) == .proceed) }
+        #expect(state.take("\r\n").interim?.statusCode == 103)
         #expect(state.requestStarts(isStale: false) == .send)
         for line in ["HTTP/1.1 102 Processing\r\n", "\r\n", "HTTP/1.1 200 OK\r\n"] { _ = state.take(line) }
         #expect(state.take("\r\n").head?.interimResponses.map(\.statusCode) == [102])
@@ -126,9 +127,9 @@ import Testing
         "the number of fields in a head and its trailers is limited, in interim heads separately", arguments: [(3, true), (4, false)])
     func fieldCount(count: Int, fits: Bool) {
         let state = Self.state(fieldCount: 3)
-        for line in ["HTTP/1.1 103 Early Hints\r\n", "A: 1\r\n", "B: 2\r\n", "C: 3\r\n", "\r\n", "HTTP/1.1 200 OK\r\n"] {
-            #expect(state.take(line) == .proceed)
-        }
+        for line in ["HTTP/1.1 103 Early Hints\r\n", "A: 1\r\n", "B: 2\r\n", "C: 3\r\n"] { #expect(state.take(line) == .proceed) }
+        #expect(state.take("\r\n").interim != nil)
+        #expect(state.take("HTTP/1.1 200 OK\r\n") == .proceed)
         for index in 1...count { #expect(state.take("X\(index): x\r\n") == .proceed) }
         #expect(state.take("\r\n").isDelivery == fits)
         guard fits else {
@@ -339,6 +340,10 @@ private final class Machine {
 extension TransferState.LineAction {
     fileprivate var head: ResponseHead? {
         if case .deliver(let head) = self { head } else { nil }
+    }
+
+    fileprivate var interim: ResponseHead? {
+        if case .deliverInterim(let head) = self { head } else { nil }
     }
 
     fileprivate var isDelivery: Bool { head != nil }

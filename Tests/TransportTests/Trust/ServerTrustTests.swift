@@ -72,6 +72,22 @@ import Testing
         #expect(!isValid(options))
     }
 
+    @Test("a root that the host does not send is known from the anchors") func knownIssuers() {
+        func path(_ sent: [Certificate], _ anchors: [Certificate]) -> [Certificate] {
+            var options = TLSOptions()
+            options.certificateAuthorities = Data(anchors.map(\.pem).joined())
+            let trust = ServerTrust(host: "www.example.org", port: 443, sent: sent, path: nil, options: options)
+            #expect(trust.withKnownIssuers().sentCertificates == sent)
+            return trust.withKnownIssuers().certificates
+        }
+        #expect(path([leaf, intermediate], [otherRoot, root]) == [leaf, intermediate, root])
+        #expect(path([leaf], [root, intermediate]) == [leaf, intermediate])
+        #expect(path([expired, intermediate], [root]) == [expired, intermediate, root])
+        #expect(path([leaf, intermediate, root], [root]) == [leaf, intermediate, root])
+        for anchors in [[], [otherRoot]] { #expect(path([leaf, intermediate], anchors) == [leaf, intermediate]) }
+        #expect(path([], [root]).isEmpty)
+    }
+
     @Test("requirements with equal rules are equal") func requirements() {
         final class Scope {}
         let (first, second) = (Scope(), Scope())

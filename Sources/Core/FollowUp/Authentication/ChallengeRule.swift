@@ -7,7 +7,8 @@ import CurlewTransport
 /// the URL's, or a stored one.
 ///
 /// No credential is sent before the server has sent a challenge, so that it is sent only to an origin that requires it, in the strongest
-/// scheme that both support; only a URL's user name and password are sent at once as Basic, by libcurl. A 401 waits for the first handler
+/// scheme that both support; only a URL's user name and password are sent at once as Basic, by libcurl, and the answer to a challenge that
+/// an earlier request of the session was sent (``DigestMemory``). A 401 waits for the first handler
 /// or a credential, at most a second: so a credential chained to the request counts, however fast the server was.
 enum ChallengeRule: ResponseRule {
     static func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
@@ -53,6 +54,7 @@ private struct PendingChallenge: Sendable {
     /// Answers the challenges once everything is chained to the request: a handler or a credential is attached, or the wait has timed out.
     /// The server may have been faster than the code that chains a credential.
     func begin() {
+        if let refused = previous?.reusedNonce { task.digests?.forget(like: refused, for: transfer) }
         let mustWait = response.driver.wait(for: [.handler, .credential], atMost: Self.attachmentWait, while: response.number) { _ in
             session.queue.async { consider(challenges[...]) }
         }
@@ -158,11 +160,7 @@ private struct PendingChallenge: Sendable {
         ownCredential ?? transfer.urlCredential ?? session.storedCredential(for: challenge, of: origin)
     }
 
-    /// The request's credential, which is valid for its original origin only, not for one that it was redirected to.
-    private var ownCredential: URLCredential? {
-        guard let url = task.originalRequest?.url, Origin(url) == origin else { return nil }
-        return authentication.credential
-    }
+    private var ownCredential: URLCredential? { response.driver.ownCredential(for: origin) }
 
     /// Sends the request again with a credential, unless the credential does not fit this challenge. The 401 is the response if the body
     /// can't be sent again.

@@ -54,6 +54,8 @@ struct DigestChallenge: Sendable, Equatable {
     let hashesUser: Bool
     /// Whether the challenge has `charset=UTF-8`; the server then supports `username*`.
     let isUTF8: Bool
+    /// The beginnings of the URIs to which the credentials belong; empty for all of the origin.
+    let domain: [String]
 
     /// `nil` for a challenge that can't be answered: without a nonce, with an unsupported algorithm or quality of protection, or with text
     /// that is not valid in a header field.
@@ -74,13 +76,15 @@ struct DigestChallenge: Sendable, Equatable {
         isStale = parameters["stale"]?.lowercased() == "true"
         hashesUser = parameters["userhash"]?.lowercased() == "true"
         isUTF8 = parameters["charset"]?.lowercased() == "utf-8"
+        domain = (parameters["domain"] ?? "").splitScalars { $0 == " " || $0 == "\t" }.map { String($0) }
     }
 }
 
 /// Computes the `Authorization` fields of one user for one Digest challenge, and counts the uses of its nonce.
 struct DigestSession: Sendable {
     private let user: String
-    private let password: String
+    /// The hash of user, realm and password, in place of the password.
+    private let account: String
     private let clientNonce: String
     /// The first nonce of the session, which goes into the hash of a `-sess` algorithm.
     private let firstNonce: String
@@ -92,7 +96,7 @@ struct DigestSession: Sendable {
         guard user.isSendable || challenge.hashesUser || challenge.isUTF8 else { return nil }
         self.challenge = challenge
         self.user = user
-        self.password = password
+        account = Self.account(user, password, challenge)
         self.clientNonce = clientNonce
         firstNonce = challenge.nonce
     }
@@ -124,11 +128,23 @@ struct DigestSession: Sendable {
         return "Digest " + fields.joined(separator: ", ")
     }
 
+    private static func account(_ user: String, _ password: String, _ challenge: DigestChallenge) -> String {
+        challenge.algorithm.digest("\(user):\(challenge.realm):\(password)")
+    }
+
+    /// Whether the answers are those of a user with a password.
+    func isOf(user: String, password: String) -> Bool {
+        user.hasSameBytes(as: self.user) && Self.account(user, password, challenge) == account
+    }
+
+    /// Whether the answers are those of the same user, for the same realm.
+    func isOfSameUser(as other: DigestSession) -> Bool {
+        user.hasSameBytes(as: other.user) && challenge.realm.hasSameBytes(as: other.challenge.realm)
+    }
+
     /// H(A1) (RFC 7616, section 3.4.2).
     private var secret: String {
-        let algorithm = challenge.algorithm
-        let digest = algorithm.digest("\(user):\(challenge.realm):\(password)")
-        return algorithm.isSession ? algorithm.digest("\(digest):\(firstNonce):\(clientNonce)") : digest
+        challenge.algorithm.isSession ? challenge.algorithm.digest("\(account):\(firstNonce):\(clientNonce)") : account
     }
 
     private var userFields: [String] {

@@ -53,15 +53,19 @@ extension RequestDriver {
     }
 
     /// Notes whether a response has accepted the credentials of its request, and stores them. On the session's queue.
-    func noteAuthentication(_ head: ResponseHead, from url: String) {
+    func noteAuthentication(_ head: ResponseHead, of transfer: TransferRequest) {
         guard head.statusCode != 401, let authentication = state.withLock({ $0.authentication }) else { return }
-        if let accepted = authentication.accepted(head, from: url) { session.store(accepted) }
+        if let accepted = authentication.accepted(head, from: transfer.url) { session.store(accepted) }
+        if let answer = authentication.answer, answer.origin == Origin(transfer.url), let nonce = answer.nonce {
+            session.digestMemory().keep(nonce, for: transfer)
+        }
     }
 
     /// The last step before each exchange is sent: the first of an attempt, a redirect, an authenticated retry, a restart. Adds
     /// credentials for a challenge, cookies, the host's trust policy, and what instruments need to know of it, none of which is kept in the
     /// task's request: a redirect would take them to the next origin.
-    func outgoing(_ request: TransferRequest, as followUp: FollowUp.Kind?) -> TransferRequest {
+    func outgoing(_ request: TransferRequest, as followUp: FollowUp.Kind?, _ digests: DigestMemory? = nil) -> TransferRequest {
+        if let digests { useNonce(of: digests, for: request, as: followUp) }
         let (authentication, deadline) = state.withLock { ($0.authentication, $0.deadline) }
         var outgoing = session.outgoing(authentication?.authorize(request) ?? request)
         if outgoing.hasUnboundCertificate, !mayPresentCertificate(to: outgoing.url, as: followUp) {
@@ -82,7 +86,7 @@ extension RequestDriver {
         guard let name = settings?.options.deadlineHeader, let original = task?.originalTransfer,
             isSameOrigin(outgoing.url, as: original.url)
         else { return }
-        outgoing.headers.update(name: name, value: deadline.deadline.headerValue)
+        outgoing.setDeadline(deadline.deadline.headerValue, inField: name)
     }
 
     /// Whether an exchange may present a client certificate that names no origins: to the origin of the URL that the program has given.
@@ -105,7 +109,7 @@ enum CredentialRule: ResponseRule {
     }
 
     static func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
-        response.driver.noteAuthentication(response.head, from: response.transfer.url)
+        response.driver.noteAuthentication(response.head, of: response.transfer)
         done(nil)
     }
 }

@@ -6,12 +6,12 @@ import CurlewTransport
 /// A task's answer to a challenge, and whether it was accepted: limits authenticated retries, and adds the credentials to each exchange.
 ///
 /// Credentials are added to what is sent and are never part of the request that redirects are made of, so that no redirect sends them to
-/// another origin. None are sent before the server has sent a challenge.
+/// another origin. None are sent before the server has sent a challenge, to this task or an earlier one.
 struct TaskAuthentication: Sendable {
     /// How the credentials are sent.
     private enum Answer {
         case basic(String)
-        case digest(DigestSession)
+        case digest(DigestNonce)
         case connection(ConnectionAuthentication)
     }
 
@@ -29,6 +29,8 @@ struct TaskAuthentication: Sendable {
     /// Whether this answer repeats the last one with a new nonce, because the old one had expired.
     private var isRenewed: Bool
     private var answer: Answer
+    /// The nonce of an earlier task, until the server has accepted it in this one.
+    private(set) var reusedNonce: DigestNonce?
 
     /// Answers a challenge; `nil` if the credential does not fit its scheme.
     ///
@@ -49,12 +51,23 @@ struct TaskAuthentication: Sendable {
         isRenewed = renewing
     }
 
+    /// Answers the challenge of an earlier task again. A refusal is none of the credential's, as the nonce may have expired.
+    init(_ nonce: DigestNonce, of origin: Origin, with credential: URLCredential) {
+        answer = .digest(nonce)
+        self.origin = origin
+        challenge = nonce.challenge
+        self.credential = credential
+        (isPending, failures, rounds, isRenewed) = (false, 0, 0, false)
+        reusedNonce = nonce
+    }
+
     private static func answer(_ challenge: AnswerableChallenge, _ credential: URLCredential) -> Answer? {
         let user = credential.user ?? ""
         let password = credential.password ?? ""
         switch challenge.scheme {
         case .basic: return BasicAuthentication.authorization(user: user, password: password).map { .basic($0) }
-        case .digest(let challenge): return DigestSession(challenge, user: user, password: password).map { .digest($0) }
+        case .digest(let digest):
+            return DigestSession(digest, user: user, password: password).map { .digest(DigestNonce($0, to: challenge)) }
         case .ntlm where !user.isEmpty: return .connection(.ntlm(user: user, password: password))
         // Kerberos uses the tickets of the process: a user name would be ignored.
         case .negotiate where user.isEmpty: return .connection(.negotiate)
@@ -84,12 +97,15 @@ struct TaskAuthentication: Sendable {
     /// Notes a response that is no challenge; returns whether the server has thereby accepted the credential for the first time.
     mutating func accepted(_ head: ResponseHead, from url: String) -> Bool {
         guard Origin(url) == origin else { return false }
-        if case .digest(var session) = answer, let next = nextNonce(head) {
-            session.take(nextNonce: next)
-            answer = .digest(session)
-        }
+        if case .digest(let nonce) = answer, let next = nextNonce(head) { nonce.take(nextNonce: next) }
+        reusedNonce = nil
         defer { (isPending, isRenewed, failures) = (false, false, 0) }
         return isPending
+    }
+
+    /// The nonce that the server has accepted; `nil` for other schemes.
+    var nonce: DigestNonce? {
+        if case .digest(let nonce) = answer { nonce } else { nil }
     }
 
     /// The nonce for the next exchange (`nextnonce`; RFC 7616, section 3.5).
@@ -102,14 +118,13 @@ struct TaskAuthentication: Sendable {
     // MARK: Requests
 
     /// Returns the request with the credentials, if they are for its origin.
-    mutating func authorize(_ request: TransferRequest) -> TransferRequest {
+    func authorize(_ request: TransferRequest) -> TransferRequest {
         guard Origin(request.url) == origin else { return request }
         var result = request
         switch answer {
         case .basic(let value): result.headers["Authorization"] = value
-        case .digest(var session):
-            result.headers["Authorization"] = session.authorization(method: request.method.rawValue, target: request.target)
-            answer = .digest(session)
+        case .digest(let nonce):
+            result.headers["Authorization"] = nonce.authorization(method: request.method.rawValue, target: request.target)
         case .connection(let authentication):
             result.headers.remove(name: "Authorization")
             result.authentication = authentication
@@ -123,6 +138,7 @@ struct TaskAuthentication: Sendable {
 extension TransferRequest {
     /// The path with the query, as libcurl sends it (RFC 9112, section 3.2.1).
     var target: String {
+        if isServerWide { return "*" }
         guard let authority else { return "/" }
         let rest = url[authority.endIndex...].prefixScalars { $0 != "#" }
         return rest.hasBytePrefix("/") ? String(rest) : "/" + rest

@@ -50,11 +50,11 @@ final class CookieJar: Sendable {
         guard !pairs.isEmpty else { return request }
         let given = request.headers["Cookie"]
         let names = Set(given.map(Self.names) ?? [])
-        let sent = pairs.filter { !names.contains($0.name) }.map(\.text)
+        let sent = pairs.filter { !names.contains($0.name) }
         guard !sent.isEmpty else { return request }
         var result = request
-        result.headers["Cookie"] = ([given].compactMap { $0 } + sent).joined(separator: "; ")
-        result.jarCookies = TransferRequest.JarCookies(jar: token, given: given)
+        result.headers["Cookie"] = ([given].compactMap { $0 } + sent.map(\.text)).joined(separator: "; ")
+        result.jarCookies = TransferRequest.JarCookies(jar: token, given: given, names: sent.map(\.name))
         return result
     }
 

@@ -26,7 +26,7 @@ struct BodyDecoder {
     private var decodedBytes: Int64 = 0
     /// The number of bytes of an interrupted piece that were decoded before.
     private var usedBytes = 0
-    /// The number of bytes received that were decoded since the last byte of the body.
+    /// The number of bytes that the stages have taken since the last byte of the body.
     private var silentBytes = 0
 
     /// Creates a decoder for the codings in the head; `nil` if there is nothing to decode.
@@ -48,16 +48,15 @@ struct BodyDecoder {
     ) throws(ContentDecodingError) -> Ending {
         var input = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(usedBytes))
         while true {
-            let count = input.count
-            guard let step = try decoder.step(&input) else { break }
-            silentBytes = step.isDecoded && !step.bytes.isEmpty ? 0 : silentBytes + count - input.count
+            guard let step = try decoder.step(&input, atMost: slice.largestInput) else { break }
+            silentBytes = step.isDecoded && !step.bytes.isEmpty ? 0 : silentBytes + step.inputSize
             decodedBytes += Int64(step.bytes.count)
             if let limit = limit(exceededBy: decodedBytes, received: received) {
                 throw ContentDecodingError("The body expanded to more than \(limit) times the bytes received", kind: .tooLarge)
             }
             let action = step.isDecoded && !step.bytes.isEmpty ? sink(step.bytes) : .proceed
             if action == .cancel { return .cancelled }
-            guard action == .pause || slice.isOver(after: step.bytes.count) else { continue }
+            guard action == .pause || slice.isOver(after: step) else { continue }
             // Nothing is left to interrupt if the step was the last one.
             guard !input.isEmpty || decoder.hasMore else { break }
             usedBytes = max(usedBytes, bytes.count - input.count)
@@ -82,43 +81,43 @@ struct BodyDecoder {
 }
 
 /// The decoding that is done in one turn of the event loop, for all transfers together: a few milliseconds, after which time limits,
-/// cancellations and sockets are looked at. A transfer that comes later in the turn decodes a few pieces nevertheless, so that each
-/// progresses.
+/// cancellations and sockets are looked at. A transfer that comes later in the turn decodes a little nevertheless, so that each progresses.
+///
+/// The peer decides what a byte costs: of brotli in blocks of one byte, only about a megabyte of input is decoded in a second.
 struct DecodingSlice {
     /// Five milliseconds: a multiple of what ordinary bodies take in a turn.
     private static let length: Nanoseconds = 5_000_000
-    /// The number of decoded bytes after which the time is read: a fraction of a millisecond.
-    private static let bytesBetweenReadings = 256 << 10
-    /// The number of bytes that are decoded nevertheless once the time is used up.
-    private static let bytesAfterEnd = 32 << 10
+    /// What a transfer may still do once the time is used up, in bytes of output.
+    private static let workAfterEnd = 32 << 10
+    /// The cost of a byte of input, in bytes of output.
+    private static let workPerInput = 64
 
     private var turn: Nanoseconds = 0
-    private var end: Nanoseconds?
-    private var bytes = 0
+    private var end: Nanoseconds = 0
     private var isUsedUp = false
+    private var workDone = 0
 
     /// Begins a slice, unless the turn is still the same.
     mutating func begin(inTurn now: Nanoseconds) {
         guard turn != now else { return }
         turn = now
-        end = nil
-        bytes = 0
+        end = MonotonicTime.now() + Self.length
         isUsedUp = false
+        workDone = 0
     }
 
-    /// Whether the time is used up, with this number of further decoded bytes.
-    mutating func isOver(after count: Int) -> Bool {
-        // A step without output counts as well.
-        bytes += count + 64
-        guard bytes >= (isUsedUp ? Self.bytesAfterEnd : Self.bytesBetweenReadings) else { return false }
-        bytes = 0
-        guard !isUsedUp else { return true }
-        let now = MonotonicTime.now()
-        guard let end else {
-            end = now + Self.length
-            return false
+    /// The most input of a step, in bytes: the time is read after each.
+    var largestInput: Int { isUsedUp ? Self.workAfterEnd / Self.workPerInput : 4 << 10 }
+
+    /// Whether the transfer may do no more in this turn.
+    mutating func isOver(after step: ContentDecoder.Step) -> Bool {
+        guard isUsedUp else {
+            isUsedUp = MonotonicTime.now() >= end
+            return isUsedUp
         }
-        isUsedUp = now >= end
-        return isUsedUp
+        workDone += step.bytes.count + step.inputSize * Self.workPerInput
+        guard workDone >= Self.workAfterEnd else { return false }
+        workDone = 0
+        return true
     }
 }

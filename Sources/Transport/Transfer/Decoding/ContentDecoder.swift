@@ -79,7 +79,7 @@ package struct ContentDecoder {
 
     /// The names in a `Content-Encoding`, in lower case, without `identity`, which is not a coding (RFC 9110, section 12.5.3).
     private static func names(in codings: String) -> [String] {
-        codings.splitScalars(separator: ",").map { $0.filterScalars { $0 != " " && $0 != "\t" }.lowercased() }.filter {
+        codings.splitScalars(separator: ",").map { $0.trimmingScalars { $0 == " " || $0 == "\t" }.lowercased() }.filter {
             !$0.isEmpty && $0 != "identity"
         }
     }
@@ -104,29 +104,36 @@ package struct ContentDecoder {
     package struct Step {
         /// Valid until the next step.
         package let bytes: UnsafeRawBufferPointer
+        /// The number of bytes that the stage has taken.
+        let inputSize: Int
         /// Whether they come from the last stage, so that they are bytes of the body.
         package let isDecoded: Bool
     }
 
-    /// Takes one step: the last stage that has something to do puts out at most its buffer's size. Returns `nil` if more input is needed.
-    package func step(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) -> Step? {
+    /// Takes one step: the last stage that has something to do takes at most so much input, and puts out at most its buffer's size. Returns
+    /// `nil` if more input is needed.
+    package func step(_ input: inout UnsafeRawBufferPointer, atMost limit: Int = .max) throws(ContentDecodingError) -> Step? {
         var index = stages.count - 1
         while index > 0 {
             if stages[index].hasMore || !stages[index - 1].rest.isEmpty {
-                return try step(stages[index], &stages[index - 1].rest, isLast: index == stages.count - 1)
+                return try step(stages[index], &stages[index - 1].rest, atMost: limit, isLast: index == stages.count - 1)
             }
             index -= 1
         }
         guard stages[0].hasMore || !input.isEmpty else { return nil }
-        return try step(stages[0], &input, isLast: stages.count == 1)
+        return try step(stages[0], &input, atMost: limit, isLast: stages.count == 1)
     }
 
     private func step(
-        _ stage: any CodingDecoder, _ input: inout UnsafeRawBufferPointer, isLast: Bool
+        _ stage: any CodingDecoder, _ input: inout UnsafeRawBufferPointer, atMost limit: Int, isLast: Bool
     ) throws(ContentDecodingError) -> Step {
-        let bytes = try stage.step(&input)
+        var piece = UnsafeRawBufferPointer(rebasing: input.prefix(limit))
+        let size = piece.count
+        let bytes = try stage.step(&piece)
+        let inputSize = size - piece.count
+        input = UnsafeRawBufferPointer(rebasing: input.dropFirst(inputSize))
         if !isLast { stage.rest = bytes }
-        return Step(bytes: bytes, isDecoded: isLast)
+        return Step(bytes: bytes, inputSize: inputSize, isDecoded: isLast)
     }
 
     /// Whether a step can be taken without further input.

@@ -1,49 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import CurlewTransport
-
-/// Numbers of transfers that no session has: those of sessions are positive, those of the cache negative and small.
-struct TransferNumbers: Sendable {
-    /// How many are taken at once.
-    private static let blockSize = 1 << 16
-    private static let lastBlock = Lock(Int.min)
-
-    private var present = 0
-    private var end = 0
-
-    /// A number that no other value of this type returns.
-    mutating func next() -> Int {
-        if present == end {
-            present = Self.lastBlock.withLock { last in
-                last += Self.blockSize
-                return last
-            }
-            end = present + Self.blockSize
-        }
-        present += 1
-        return present
-    }
-}
-
-/// Numbers for the transfers of one transport that follow from those of the requests, so that they need not be remembered.
-struct DerivedNumbers: Sendable {
-    /// The numbers of requests that have one: those of sessions, in practice all.
-    private static let range = 0..<(1 << 40)
-    private static let transports = Lock(0)
-
-    /// Above those of ``TransferNumbers``, and far below the cache's; differs in the transports of a session.
-    private let offset: Int
-
-    init() {
-        let serial = Self.transports.withLock { last in
-            last = (last + 1) % (1 << 20)
-            return last
-        }
-        offset = -(1 << 62) + serial << 40
-    }
-
-    /// The number of a request's transfer; `nil` if the request is one that a layer has numbered.
-    func number(for request: Int) -> Int? { Self.range.contains(request) ? offset + request : nil }
-}
 
 /// Makes numbers of texts, equal ones of equal texts. Which others have equal ones differs with each value of this type, so that
 /// an attacker can't choose them; a fraction of the cost of `Hasher`.

@@ -8,34 +8,7 @@ import Testing
 
 @testable import CurlewResilience
 
-@Suite(.timeLimit(.minutes(1))) struct TransferNumbersTests {
-    @Test("numbers are unique over all values, those of other threads as well, and no session has them") func unique() async {
-        let count = 70_000
-        let all = await withTaskGroup(of: [Int].self) { group in
-            for _ in 0..<4 {
-                group.addTask {
-                    var (one, other) = (TransferNumbers(), TransferNumbers())
-                    return (0..<count).map { $0 % 3 == 0 ? one.next() : other.next() }
-                }
-            }
-            return await group.reduce(into: []) { $0 += $1 }
-        }
-        #expect(Set(all).count == 4 * count)
-        // Sessions have positive ones, the cache small negative ones.
-        #expect(all.allSatisfy { $0 < -(1 << 62) })
-        var copied = TransferNumbers()
-        _ = copied.next()
-        #expect(copied.next() != all[0])
-    }
-
-    @Test("numbers that follow from requests are unique over all transports, and none of a layer or the cache follows so") func derived() {
-        let (one, other) = (DerivedNumbers(), DerivedNumbers())
-        let numbers = [0, 1, 2, 1 << 32, (1 << 40) - 1].flatMap { [one.number(for: $0), other.number(for: $0)] }
-        #expect(Set(numbers).count == 10)
-        #expect(numbers.allSatisfy { number in number.map { $0 >= -(1 << 62) && $0 < -(1 << 61) } ?? false })
-        for number in [-1, -(1 << 62), .min, 1 << 40, .max] { #expect(one.number(for: number) == nil) }
-    }
-
+@Suite(.timeLimit(.minutes(1))) struct TextHashTests {
     @Test("equal texts have equal numbers, and those that differ in a byte, a length or an order do not", arguments: [0, 1, 7, 8, 9, 64])
     func texts(_ length: Int) {
         let hash = TextHash()
@@ -107,6 +80,11 @@ import Testing
             default: open[path]?.members.append(session.request(path))
             }
             #expect(session.count == count)
+        }
+        // None is left in flight.
+        for member in open.values.flatMap(\.members) {
+            member.cancel()
+            #expect(await fails(member, isCancelled))
         }
     }
 

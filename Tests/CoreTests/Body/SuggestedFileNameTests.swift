@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import CurlewDownloads
+import CurlewCore
 import CurlewHTTP
 import Testing
 
@@ -16,7 +16,9 @@ import Testing
             ("attachment; filename=\"../../../../tmp/curlew-evil\"; filename*=UTF-8''..%2F..%2Fevil%00.txt", "evil.txt"),
             ("attachment; filename=\"..\\..\\x.exe\"", "x.exe"),
             ("attachment; filename=\"..\"", "last"), ("attachment; filename=\"/\"", "last"), ("attachment; filename=", "last"),
-            ("attachment; filename=\".bashrc\"", "bashrc"),
+            ("attachment; filename=\".bashrc\"", "bashrc"), ("attachment; filename=~root", "root"),
+            ("attachment; filename=\"-rf \"", "rf"), ("attachment; filename*=UTF-8''-.~%20%CC%81--x-~", "x-~"),
+            ("attachment; filename=\".file.segments.state\"", "file.segments.state"), ("attachment; filename=-", "last"),
             ("attachment; filename=\"a\u{1B}[31m\u{202E}b\"", "a[31mb"),
             ("attachment", "last"), ("", "last"), (";;;=;filename", "last"), ("attachment; filename=\"open", "open"),
         ]) func field(_ field: String, _ name: String) throws
@@ -62,6 +64,16 @@ import Testing
         ]) func path(_ url: String, _ name: String) throws
     {
         #expect(SuggestedFileName.name(url: try #require(URL(string: url))) == name)
+    }
+
+    @Test("no file of one destination's downloads is that of another's") func stableNames() {
+        let names = ["x", "x.segments", "x.part", "x.segments.part", "x.part.json", "x.segments.state"]
+        let files = names.flatMap { name in
+            let file = URL(fileURLWithPath: "/d/\(name)")
+            let (part, segments) = (PartFile.stableURL(for: file), PartFile.stableURL(for: file, kind: "segments"))
+            return [file, part, part.appendingPathExtension("json"), segments, segments.appendingPathExtension("state")].map(\.path)
+        }
+        #expect(Set(files).count == files.count)
     }
 
     @Test("a long name is cut at a character") func long() throws {

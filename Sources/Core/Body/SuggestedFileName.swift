@@ -8,8 +8,9 @@ public enum SuggestedFileName {
 
     /// Returns the name that a `Content-Disposition` suggests (RFC 6266), or else that of the URL's path; `download` without either.
     ///
-    /// `filename*` (RFC 8187) has precedence. Only what follows the last slash or backslash counts; control characters and leading dots
-    /// are removed, leading marks that would combine with a slash, too, and the name has 200 bytes of UTF-8 at most.
+    /// `filename*` (RFC 8187) has precedence. Only what follows the last slash or backslash counts; control characters are removed, and at
+    /// the beginning dots, hyphens, tildes and marks: the name is no hidden file, no option of a program that a shell gives `*`, no
+    /// home directory, as which `URL(fileURLWithPath:)` reads `~name`, and combines with no slash. It has 200 bytes of UTF-8 at most.
     public static func name(contentDisposition: String? = nil, url: URL) -> String {
         let last = url.path(percentEncoded: true).splitScalars(separator: "/").last.map(String.init)
         let candidates = [contentDisposition.flatMap(suggestion), last.map { $0.removingPercentEncoding ?? $0 }]
@@ -21,7 +22,7 @@ public enum SuggestedFileName {
         // removed between the pieces of a path afterwards.
         let visible = text.filterScalars { !isHidden($0) }
         let last = visible.splitScalars(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? ""
-        var name = last.dropScalars { $0 == "." || $0.properties.isWhitespace || isMark($0) }
+        var name = last.dropScalars { ".-~".unicodeScalars.contains($0) || $0.properties.isWhitespace || isMark($0) }
         while name.utf8.count > longest { name = name.dropLastScalars() }
         let result = String(name.trimmingScalars(while: \.properties.isWhitespace))
         return result.isFileName ? result : ""
@@ -42,43 +43,9 @@ public enum SuggestedFileName {
     }
 
     private static func suggestion(_ field: String) -> String? {
-        let parameters = parameters(of: field)
+        let parameters = field.fieldParameters
         if let extended = parameters["filename*"].flatMap(decoded) { return extended }
         return parameters["filename"]
-    }
-
-    /// Splits a field into its parameters, by names in lower case; the first of each name counts.
-    private static func parameters(of field: String) -> [String: String] {
-        var result: [String: String] = [:]
-        var rest = field.dropScalars { $0 != ";" }
-        while !rest.isEmpty {
-            rest = rest.dropFirstScalars()
-            let name = rest.prefixScalars { $0 != "=" && $0 != ";" }
-            rest = rest[name.endIndex...]
-            guard rest.unicodeScalars.first == "=" else { continue }
-            rest = rest.dropFirstScalars().dropScalars { $0 == " " || $0 == "\t" }
-            let value = rest.unicodeScalars.first == "\"" ? quoted(&rest) : token(&rest)
-            let key = name.trimmingCharacters(in: .whitespaces).lowercased()
-            if result[key] == nil { result[key] = value }
-            rest = rest.dropScalars { $0 != ";" }
-        }
-        return result
-    }
-
-    private static func token(_ rest: inout Substring) -> String {
-        let value = rest.prefixScalars { $0 != ";" }
-        rest = rest[value.endIndex...]
-        return value.trimmingCharacters(in: .whitespaces)
-    }
-
-    private static func quoted(_ rest: inout Substring) -> String {
-        var value = String.UnicodeScalarView()
-        var scalars = rest.dropFirstScalars().unicodeScalars
-        while let scalar = scalars.popFirst(), scalar != "\"" {
-            value.append(scalar == "\\" ? scalars.popFirst() ?? "\\" : scalar)
-        }
-        rest = Substring(scalars)
-        return String(value)
     }
 
     /// Decodes an extended value: charset, language and percent-encoded text (RFC 8187, section 3.2).

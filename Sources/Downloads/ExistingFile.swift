@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import Dispatch
+
+extension SegmentedDownload {
+    /// Finds out whether the file at a destination is what the server has.
+    ///
+    /// - Parameter isConfirmed: whether the server says that it has this version.
+    /// - Throws: `CocoaError` with the code `fileWriteFileExists` if there is another file, which must not be replaced.
+    static func unchangedFile(
+        at destination: URL, of url: URL, by responder: String, _ options: Options, _ isConfirmed: (FinishedDownload) async throws -> Bool
+    ) async throws -> Result? {
+        var status = stat()
+        guard lstat(destination.path, &status) == 0 else { return nil }
+        try PartFile.checkReplaceable(destination)
+        func unchanged(_ verified: [String]) -> Result {
+            Result(file: destination, length: Int64(status.st_size), received: 0, resumed: 0, isUnchanged: true, verified: verified)
+        }
+        if let sha256 = options.sha256 {
+            if try await onQueue({ try SegmentFile.check(["sha-256": sha256], at: destination, until: $0) }) == nil {
+                return unchanged(["sha-256"])
+            }
+        } else if let finished = FinishedDownload(of: url, by: responder, at: destination),
+            // Where nothing but the length tells versions apart, a file that may be replaced is.
+            finished.isVersioned || !options.replacesFile, try await isConfirmed(finished), finished.isIntact(at: destination)
+        {
+            return unchanged([])
+        }
+        guard options.replacesFile else { throw FileError.writing(destination.path, EEXIST) }
+        return nil
+    }
+
+    /// Runs blocking work on a queue, as the threads of tasks are few. The work is told when the task was cancelled.
+    static func onQueue<Value: Sendable>(
+        _ body: @escaping @Sendable (_ isCancelled: @escaping () -> Bool) throws -> Value
+    ) async throws -> Value {
+        let isCancelled = Lock(false)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                DispatchQueue.global(qos: .utility).async {
+                    continuation.resume(with: Swift.Result { try body { isCancelled.withLock { $0 } } })
+                }
+            }
+        } onCancel: {
+            isCancelled.withLock { $0 = true }
+        }
+    }
+}

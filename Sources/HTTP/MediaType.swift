@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A media type or range without parameters (RFC 9110, sections 8.3.1 and 12.5.1).
+package struct MediaType: Equatable {
+    package let type: String
+    package let subtype: String
+
+    /// `nil` for a string without a slash.
+    package init?(_ string: some StringProtocol) {
+        let essence = Substring(string).prefixScalars { $0 != ";" }.filterScalars { !$0.properties.isWhitespace }
+        let parts = essence.splitScalars(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        type = String(parts[0])
+        subtype = String(parts[1])
+    }
+
+    /// Whether text of this type that names no other encoding itself has to be UTF-8: JSON (RFC 8259, section 8.1), its lines and
+    /// sequences, XML (XML 1.0, section 4.3.3), event streams, and what is based on them (RFC 6839).
+    var isUTF8: Bool {
+        let format = subtype.splitScalars(separator: "+").last?.lowercased() ?? ""
+        return ["json", "json-seq", "x-ndjson", "ndjson", "jsonl", "json-lines", "xml", "event-stream"].contains(format)
+    }
+}
+
+extension String {
+    /// The parameters of a field's value (RFC 9110, section 5.6.6), by names in lower case; the first of each name counts.
+    package var fieldParameters: [String: String] {
+        var result: [String: String] = [:]
+        var rest = dropScalars { $0 != ";" }
+        while !rest.isEmpty {
+            rest = rest.dropFirstScalars()
+            let name = rest.prefixScalars { $0 != "=" && $0 != ";" }
+            rest = rest[name.endIndex...]
+            guard rest.unicodeScalars.first == "=" else { continue }
+            rest = rest.dropFirstScalars().dropScalars(while: \.isBlank)
+            let value = rest.unicodeScalars.first == "\"" ? Self.quoted(&rest) : Self.token(&rest)
+            let key = name.trimmingScalars(while: \.isBlank).lowercased()
+            if result[key] == nil { result[key] = value }
+            rest = rest.dropScalars { $0 != ";" }
+        }
+        return result
+    }
+
+    private static func token(_ rest: inout Substring) -> String {
+        let value = rest.prefixScalars { $0 != ";" }
+        rest = rest[value.endIndex...]
+        return String(value.trimmingScalars(while: \.isBlank))
+    }
+
+    private static func quoted(_ rest: inout Substring) -> String {
+        var value = String.UnicodeScalarView()
+        var scalars = rest.dropFirstScalars().unicodeScalars
+        while let scalar = scalars.popFirst(), scalar != "\"" {
+            value.append(scalar == "\\" ? scalars.popFirst() ?? "\\" : scalar)
+        }
+        rest = Substring(scalars)
+        return String(value)
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isBlank: Bool { self == " " || self == "\t" }
+}

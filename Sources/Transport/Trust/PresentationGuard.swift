@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// Decides during the handshake whether a host gets the client certificate.
+///
+/// The host's name, pins and policy are otherwise checked only after the handshake, when it has learned the client's identity. TLS asks the
+/// guard if the host has requested a certificate, once the host's own are verified. The connection owns it, and may outlive the transfer
+/// that has made it. For the event loop's thread only.
+final class PresentationGuard {
+    private weak var member: MultiMember?
+    private let setUpCount: Int
+    private let tls: TLSOptions
+    private let host: String
+
+    private init(_ member: MultiMember) {
+        self.member = member
+        setUpCount = member.setUpCount
+        tls = member.tls
+        // A certificate has addresses without a zone.
+        host = HTTPOrigin(url: member.url).map { String($0.host.prefixScalars { $0 != "%" }) } ?? ""
+    }
+
+    /// Whether a connection may present a certificate, and something decides on it that is not verified in the handshake.
+    static func isNeeded(_ tls: TLSOptions, _ url: String) -> Bool {
+        guard let certificate = tls.clientCertificate, certificate.isFor(url) else { return false }
+        return tls.verifiesHostName || !tls.publicKeyHashes.isEmpty || tls.trust?.needsCertificates == true
+    }
+
+    /// Makes a guard for a transfer or a stream, which OpenSSL's context owns.
+    static let make: ccurlew_presentation_callback = { member in
+        guard let member else { return ccurlew_presentation_guard() }
+        let presentation = PresentationGuard(Unmanaged<MultiMember>.fromOpaque(member).takeUnretainedValue())
+        return ccurlew_presentation_guard(
+            context: Unmanaged.passRetained(presentation).toOpaque(), may_present: PresentationGuard.mayPresent,
+            release: PresentationGuard.release)
+    }
+
+    private static let mayPresent: @convention(c) (UnsafeMutableRawPointer?, UnsafeRawPointer?) -> Bool = { context, session in
+        guard let context, let session else { return false }
+        return Unmanaged<PresentationGuard>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.mayPresent(on: session) }
+    }
+
+    private static let release: @convention(c) (UnsafeMutableRawPointer?) -> Void = { context in
+        if let context { Unmanaged<PresentationGuard>.fromOpaque(context).release() }
+    }
+
+    private func mayPresent(on session: UnsafeRawPointer) -> Bool {
+        // Otherwise the host asks again, on a connection that was accepted before its first request.
+        guard let member, member.setUpCount == setUpCount else { return true }
+        let decision = decision(on: session, member.loop)
+        member.note(decision)
+        if case .trusted = decision { return true }
+        return false
+    }
+
+    private func decision(on session: UnsafeRawPointer, _ loop: EventLoopThread) -> TrustRegister.Decision {
+        if tls.verifiesHostName, !ccurlew_tls_names(session, host) {
+            return refusal("The host's certificate is not for \(host), so it gets no client certificate")
+        }
+        if !tls.publicKeyHashes.isEmpty, !hasPinnedKey(session) {
+            return refusal("The host's public key is not pinned, so it gets no client certificate")
+        }
+        return tls.trust.map { loop.trust.evaluate(session, socket: -1, for: $0, tls) } ?? .trusted
+    }
+
+    private func refusal(_ reason: String) -> TrustRegister.Decision { .refused(tls.trust?.message(reason) ?? reason) }
+
+    private func hasPinnedKey(_ session: UnsafeRawPointer) -> Bool {
+        let sent = CertificateList()
+        guard ccurlew_tls_sent_certificates(session, CertificateList.add, sent.context), let leaf = sent.certificates?.first else {
+            return false
+        }
+        return tls.publicKeyHashes.contains(Data(SHA256.digest(of: leaf.publicKey.der)))
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewDownloads
+import CurlewEvents
+import CurlewHTTP
+import CurlewOperations
+import CurlewRequests
+import CurlewServices
+import CurlewTesting
+import CurlewWebSocket
+import Foundation
+import Testing
+
+/// Public types of the layers that carry requests, URLs, header fields and secrets show no secret in their texts, nor in reflection.
+@Suite(.timeLimit(.minutes(1))) struct SecretTextsTests {
+    private static let secret = "s3cr3tV4lue9"
+    private static let url = "https://user:\(secret)@api.example.org/a?b=1&access_token=\(secret)"
+    private static let header: HTTPHeaders = ["X-Api-Key": secret, "Authorization": "Basic \(secret)"]
+
+    private struct Login: Encodable, Sendable {
+        let password = SecretTextsTests.secret
+    }
+
+    private final class Sample: BaseRequest, @unchecked Sendable {  // immutable
+        private let argument: any Sendable
+
+        init(_ argument: any Sendable) { self.argument = argument }
+
+        override func requestUrl() -> String { SecretTextsTests.url }
+        override func requestMethod() -> HTTPMethod { .post }
+        override func requestArgument() -> Any? { argument }
+    }
+
+    private static func values(_ manager: SessionManager) throws -> [(name: String, value: Any)] {
+        let exchange = StoredExchange(
+            method: "POST", url: url, headers: header, body: Data(secret.utf8),
+            outcome: .response(status: 200, headers: header, body: Data(secret.utf8), trailers: [:]))
+        let redaction = CassetteRedaction(values: [secret])
+        let configuration = RequestsConfiguration()
+        configuration.baseUrl = url
+        configuration.addUrlFilter(UrlArgumentsFilter(arguments: ["token": secret]))
+        let serializer = HTTPRequestSerializer()
+        serializer.setAuthorizationHeader(username: "user", password: secret)
+        return [
+            ("request with a dictionary", Sample(["password": secret, "to": url])), ("request with a value", Sample(Login())),
+            ("request with values", Sample(["a": [Login()]])), ("request with JSON", Sample(#"{"password": "\#(secret)"}"#)),
+            ("request with a form", Sample("user=u&password=\(secret)")), ("configuration of requests", configuration),
+            ("filter", UrlArgumentsFilter(arguments: ["token": secret])),
+            ("service request", AnyServiceRequest(.post, url: url, query: ["api_key": secret], header: header)),
+            ("service stream request", AnyServiceStreamRequest(url: url, query: ["api_key": secret], header: header)),
+            ("links", WebLink.parse(["<\(url)>; rel=next"])), ("query", HTTPQuery(["api_key": secret])),
+            ("segmented download", manager.segmentedDownload(url, mirrors: [url], to: URL(fileURLWithPath: "/tmp/x"))),
+            ("event stream", manager.eventStream(url)), ("WebSocket", manager.webSocket(url.replacing("https", with: "wss"))),
+            ("operation manager", HTTPRequestOperationManager(baseURL: URL(string: url))), ("serializer", serializer),
+            ("exchange", exchange), ("redaction of a cassette", redaction), ("cassette", Cassette([exchange], redaction: redaction)),
+            ("key of a cache", CacheKey("GET", "k=\(secret)")), ("cookie", Cookie(name: "a", value: secret, domain: "example.org")),
+        ]
+    }
+
+    @Test func `no text shows a secret`() throws {
+        let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
+        let bytes = Self.secret.utf8.map { "\($0)" }
+        for (name, value) in try Self.values(manager) {
+            var reflection = ""
+            dump(value, to: &reflection)
+            // The elements of bytes are lines of a dump.
+            let numbers = reflection.split(separator: "\n").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: "- ")) }
+            #expect(!numbers.joined(separator: " ").contains(bytes.joined(separator: " ")), "\(name)")
+            for text in ["\(value)", String(reflecting: value), "\([value])", reflection] {
+                #expect(!text.contains(Self.secret), "\(name): \(text)")
+            }
+        }
+    }
+
+    @Test func `entries of a cache show no secret`() async throws {
+        let cache = ResponseCache(storage: MemoryCacheStorage())
+        let manager = SessionManager(mock: .text("a", type: "text/plain").header("Cache-Control", "max-age=60")) { $0.cache = cache }
+        _ = await manager.request("https://api.example.org/a?access_token=\(Self.secret)").serializingData().response
+        await manager.shutdown(gracePeriod: .seconds(5))
+        let entries = try cache.entries()
+        #expect(entries.count == 1)
+        var reflection = ""
+        dump(entries, to: &reflection)
+        for text in ["\(entries)", String(reflecting: entries), reflection] { #expect(!text.contains(Self.secret), "\(text)") }
+    }
+}
