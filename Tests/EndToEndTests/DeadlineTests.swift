@@ -23,11 +23,11 @@ import Testing
     @Test("a deadline ends a transfer; the error names the attempt and the phase")
     func transfer() async throws {
         let gate = Gate()
-        defer { gate.open() }
         let server = try LoopbackServer { _, _ in
             gate.wait()
             return .ok("late")
         }
+        defer { gate.open() }
         let manager = makeManager()
         let request = manager.request(
             server.url("/"), interceptor: Self.retrying(5), options: RequestOptions(deadline: .milliseconds(300), name: "GET /"))
@@ -105,11 +105,11 @@ import Testing
     @Test("deadlines nest: the earlier one counts, for child tasks too; uploads, downloads and streamed bodies")
     func nesting() async throws {
         let gate = Gate()
-        defer { gate.open() }
         let server = try LoopbackServer { _, _ in
             gate.wait()
             return .ok("late")
         }
+        defer { gate.open() }
         let manager = makeManager()
         let start = ContinuousClock.now
         let kinds = await withDeadline(.milliseconds(400)) {
@@ -149,26 +149,18 @@ import Testing
         #expect(try await manager.request(server.url("/away"), options: options).serializingString().value == "none")
     }
 
-    @Test("1,000 requests under random latency, retries and queueing finish by their deadlines")
+    @Test("1,000 requests under random latency, retries and queueing end by their deadlines")
     func many() async throws {
+        let gate = Gate()
         let server = try LoopbackServer { request, _ in
-            // A latency by the request's number, as in the query.
+            // A latency by the request's number, as in the query; every ninth has no response before all have ended.
             let number = Int(request.query("n") ?? "") ?? 0
-            usleep(UInt32(number * 7919 % 40) * 1000)
+            if number % 9 == 4 { gate.wait() } else { usleep(UInt32(number * 7919 % 40) * 1000) }
             return number % 5 == 0 ? ServerResponse(status: 503) : .ok("x")
         }
+        defer { gate.open() }
         let manager = makeManager { $0.maximumConnectionsPerHost = 16 }
         manager.retrier = Retrier { _, request, _, completion in completion(request.retryCount < 3, 0.02) }
-        // How late tasks run here that only sleep.
-        let clock = Task {
-            var latest = Duration.zero
-            while !Task.isCancelled {
-                let due = ContinuousClock.now + .milliseconds(5)
-                try? await Task.sleep(until: due)
-                latest = max(latest, due.duration(to: .now))
-            }
-            return latest
-        }
         let late = await withTaskGroup(of: (Duration, Bool).self) { group in
             for number in 0..<1000 {
                 group.addTask {
@@ -182,13 +174,12 @@ import Testing
             return await group.reduce(into: [(Duration, Bool)]()) { $0.append($1) }
         }
         #expect(late.count == 1000)
-        #expect(late.contains { $0.1 })
+        #expect(late.filter(\.1).count >= 1000 / 9)
         #expect(late.contains { !$0.1 })
-        // What is measured includes the time for which the machine runs other tasks, as the clock's does: the loop's own is 20 ms.
+        // The loop's own lateness is 20 ms; this includes the time for which the machine runs other tasks and, under a sanitizer, the
+        // thousand themselves.
         let worst = late.map(\.0).max() ?? .zero
-        clock.cancel()
-        let limit = await .milliseconds(200) + clock.value * 3
-        #expect(worst < limit, "the latest was \(worst) late")
+        #expect(worst < .seconds(10), "the latest was \(worst) late")
     }
 
     // MARK: Other options
@@ -196,12 +187,12 @@ import Testing
     @Test("idle and total timeouts, the largest body and the redirect policy are the request's own")
     func others() async throws {
         let gate = Gate()
-        defer { gate.open() }
         let server = try LoopbackServer { request, _ in
             if request.path == "/slow" { gate.wait() }
             if request.path == "/away" { return .redirect(to: "/", status: 302) }
             return .ok("0123456789")
         }
+        defer { gate.open() }
         let manager = makeManager()
         let idle = await manager.request(server.url("/slow"), options: RequestOptions(idleTimeout: .milliseconds(100))).serializingData()
             .response.error
@@ -280,11 +271,11 @@ import Testing
     @Test("a cancelled task gets CancellationError, a cancelled request CurlewError.cancelled")
     func cancellation() async throws {
         let gate = Gate()
-        defer { gate.open() }
         let server = try LoopbackServer { _, _ in
             gate.wait()
             return .ok("x")
         }
+        defer { gate.open() }
         let manager = makeManager()
         let task = Task { try await manager.request(server.url("/")).serializingData().value }
         #expect(await server.waitForRequests(1))

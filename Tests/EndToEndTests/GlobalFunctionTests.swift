@@ -154,11 +154,11 @@ import Testing
     @Test("a form that is encoded for its upload has its caller's deadline") func formDeadline() async throws {
         let results = Log<TransferFailure.Kind?>()
         let gate = Gate()
-        defer { gate.open() }
         let server = try LoopbackServer { _, connection in
             connection.wait(until: gate)
             return nil
         }
+        defer { gate.open() }
         await withDeadline(.milliseconds(300)) {
             Curlew.upload(
                 multipartFormData: { $0.append(Data("a".utf8), withName: "a") }, to: server.url("/"), queue: callbackQueue

@@ -153,11 +153,11 @@ import Testing
 
     @Test func `a deadline and a cancellation end a streamed exchange, and the sequence`() async throws {
         let gate = Gate()
-        defer { gate.open() }
         let held = try LoopbackServer { _, connection in
             connection.wait(until: gate)
             return nil
         }
+        defer { gate.open() }
         let target = HTTPRequest(method: .post, scheme: "http", authority: "127.0.0.1:\(held.port)", path: "/")
         let endless = AsyncStream<[UInt8]>(unfolding: {
             try? await Task.sleep(for: .milliseconds(5))

@@ -145,11 +145,11 @@ import Testing
 
     @Test func `timeouts, deadlines and closing end the attempt with themselves`() async throws {
         let gate = Gate()
-        defer { gate.open() }
         let server = try LoopbackServer { _, connection in
             connection.wait(until: gate)
             return nil
         }
+        defer { gate.open() }
         let url = "ws://127.0.0.1:\(server.port)/"
         let manager = manager()
         var configuration = WebSocketConfiguration()
