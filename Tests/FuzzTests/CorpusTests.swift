@@ -4,6 +4,9 @@ import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct CorpusTests {
+    /// How many files, and how many places in each: fewer with `CURLEW_TEST_SHORT=1`, for runs under a sanitizer.
+    private static let count = ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == "1" ? 8 : 24
+
     static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Corpus")
 
     @Test("the corpus of each fuzz target passes", arguments: FuzzTarget.all.map(\.name))
@@ -27,12 +30,12 @@ import Testing
     func marks(name: String) throws {
         let target = try #require(FuzzTarget.named(name))
         let folder = Self.corpus.appendingPathComponent(name)
-        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted().prefix(24)
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted().prefix(Self.count)
         for file in files {
             let input = [UInt8](try Data(readingFrom: folder.appendingPathComponent(file)))
             let delimiters = input.indices.filter { (0x20..<0x30).contains(input[$0]) || ":;<=>?@[\\]^_`{|}~\0".utf8.contains(input[$0]) }
             for mark in ["\u{301}", "\u{200D}", "\u{FE0F}", "\u{20DD}"] {
-                for index in delimiters.prefix(24) {
+                for index in delimiters.prefix(Self.count) {
                     let changed = input[...index] + Array(mark.utf8) + input[(index + 1)...]
                     #expect(throws: Never.self, "\(file), \(mark.debugDescription) after byte \(index)") {
                         try target.check(Array(changed))
@@ -50,7 +53,7 @@ import Testing
         let folder = Self.corpus.appendingPathComponent(name)
         for file in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil).prefix(6) {
             let input = [UInt8](try Data(readingFrom: file))
-            for index in input.indices.prefix(24) {
+            for index in input.indices.prefix(Self.count) {
                 for byte: UInt8 in [0, 10, 13, 32, 44, 59, 255] {
                     var changed = input
                     changed[index] = byte
