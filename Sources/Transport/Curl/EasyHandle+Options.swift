@@ -76,7 +76,7 @@ extension EasyHandle {
         if stream.proxy != nil { try set(CURLOPT_HTTPPROXYTUNNEL, true) }
         if stream.request.isSecure {
             try check(ccurlew_set_prereq_callback(raw, StreamTransfer.prereqCallback), CURLOPT_PREREQFUNCTION)
-            try set(CURLOPT_PREREQDATA, pointer: Unmanaged.passUnretained(stream).toOpaque())
+            try set(CURLOPT_PREREQDATA, pointer: borrowedPointer(to: stream))
         }
     }
 
@@ -85,7 +85,7 @@ extension EasyHandle {
         for member: MultiMember, to url: String, isSecure: Bool, options: PreparedOptions, proxy: Proxy?
     ) throws(OptionError) {
         try setErrorBuffer()
-        try set(CURLOPT_PRIVATE, pointer: Unmanaged.passUnretained(member).toOpaque())
+        try set(CURLOPT_PRIVATE, pointer: borrowedPointer(to: member))
         try set(CURLOPT_NOSIGNAL, true)
         // Without this, cancelling a transfer during name resolution blocks the event loop.
         try set(CURLOPT_QUICK_EXIT, true)
@@ -93,8 +93,8 @@ extension EasyHandle {
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         try check(ccurlew_set_opensocket_callback(raw, Transfer.openSocketCallback), CURLOPT_OPENSOCKETFUNCTION)
         try check(ccurlew_set_closesocket_callback(raw, Transfer.closeSocketCallback), CURLOPT_CLOSESOCKETFUNCTION)
-        try set(CURLOPT_OPENSOCKETDATA, pointer: Unmanaged.passUnretained(member).toOpaque())
-        try set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(member.loop).toOpaque())
+        try set(CURLOPT_OPENSOCKETDATA, pointer: borrowedPointer(to: member))
+        try set(CURLOPT_CLOSESOCKETDATA, pointer: borrowedPointer(to: member.loop))
         member.setUpCount += 1
         let tls = options.options.tls
         // Always: a handle that once had no share keeps sessions of its own, which libcurl loses when it gets one.
@@ -152,7 +152,7 @@ extension EasyHandle {
     }
 
     private func setCallbacks(for transfer: Transfer) throws(OptionError) {
-        let context = Unmanaged.passUnretained(transfer).toOpaque()
+        let context = borrowedPointer(to: transfer)
         // Removing "/../" would send a path other than the requested one.
         try set(CURLOPT_PATH_AS_IS, true)
         // libcurl reports a truncated coding as success, so Curlew decodes.
@@ -205,7 +205,7 @@ extension EasyHandle {
     }
 
     private func setBody(for transfer: Transfer) throws(OptionError) {
-        let context = Unmanaged.passUnretained(transfer).toOpaque()
+        let context = borrowedPointer(to: transfer)
         try set(CURLOPT_UPLOAD, true)
         try set(CURLOPT_CUSTOMREQUEST, transfer.request.method.rawValue)
         let hasTrailers = transfer.request.body?.hasTrailers == true

@@ -135,7 +135,7 @@ final class MultiHandle: DeadlineHolder {
     ///   - maximumConnectionsPerHost: enforced by libcurl where transfers share connections.
     func setUp(for pools: ConnectionPools, multiplexes: Bool = false, maximumConnectionsPerHost: Int? = nil) -> Bool {
         self.pools = pools
-        let context = Unmanaged.passUnretained(self).toOpaque()
+        let context = borrowedPointer(to: self)
         var codes = [
             ccurlew_multi_set_socket_callback(pointer, socketCallback),
             ccurlew_multi_set_pointer(pointer, CURLMOPT_SOCKETDATA, context),
@@ -219,7 +219,7 @@ final class MultiHandle: DeadlineHolder {
         var left: Int32 = 0
         while let message = curl_multi_info_read(pointer, &left) {
             guard message.pointee.msg == CURLMSG_DONE, let context = ccurlew_get_private(message.pointee.easy_handle) else { continue }
-            return (Unmanaged<MultiMember>.fromOpaque(context).takeUnretainedValue(), message.pointee.data.result)
+            return (context.object(MultiMember.self), message.pointee.data.result)
         }
         return nil
     }
@@ -243,12 +243,12 @@ final class MultiHandle: DeadlineHolder {
 
 private let socketCallback: ccurlew_socket_callback = { handle, socket, what, context, _ in
     guard let context else { return 0 }
-    Unmanaged<MultiHandle>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.socketChanged(socket, what, for: handle) }
+    context.borrow(MultiHandle.self) { $0.socketChanged(socket, what, for: handle) }
     return 0
 }
 
 private let timerCallback: ccurlew_timer_callback = { _, milliseconds, context in
     guard let context else { return 0 }
-    Unmanaged<MultiHandle>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.timerChanged(milliseconds) }
+    context.borrow(MultiHandle.self) { $0.timerChanged(milliseconds) }
     return 0
 }

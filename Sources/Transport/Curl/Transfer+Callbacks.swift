@@ -9,7 +9,7 @@ extension Transfer {
     /// Receives body bytes. Returning a smaller count than given ends the transfer.
     static let writeCallback: ccurlew_data_callback = { bytes, size, count, context in
         guard let context else { return 0 }
-        return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef {
+        return context.borrow(Transfer.self) {
             $0.receive(bytes: UnsafeRawBufferPointer(start: bytes, count: size * count)).magnitudeForLibcurl
         }
     }
@@ -17,7 +17,7 @@ extension Transfer {
     /// Receives a line of the head or the trailers. Returning a smaller count than given ends the transfer.
     static let headerCallback: ccurlew_data_callback = { bytes, size, count, context in
         guard let context else { return 0 }
-        return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef {
+        return context.borrow(Transfer.self) {
             $0.receive(line: UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
         }
     }
@@ -25,7 +25,7 @@ extension Transfer {
     /// Provides body bytes; 0 ends the body.
     static let readCallback: ccurlew_data_callback = { bytes, size, count, context in
         guard let context else { return Int(CURL_READFUNC_ABORT) }
-        return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef {
+        return context.borrow(Transfer.self) {
             $0.send(into: UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
         }
     }
@@ -33,13 +33,13 @@ extension Transfer {
     /// Rewinds the body to its start, the only position that libcurl requests.
     static let seekCallback: ccurlew_seek_callback = { context, offset, origin in
         guard let context, offset == 0, origin == SEEK_SET else { return CURL_SEEKFUNC_FAIL }
-        return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.rewind() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL }
+        return context.borrow(Transfer.self) { $0.rewind() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL }
     }
 
     /// Provides the fields that follow the body, once it has ended.
     static let trailerCallback: ccurlew_trailer_callback = { list, context in
         guard let list, let context else { return CURL_TRAILERFUNC_ABORT }
-        return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef { transfer in
+        return context.borrow(Transfer.self) { transfer in
             let isComplete = transfer.sendTrailers { line in
                 // libcurl copies the line, and frees the list, also after a failure.
                 guard let longer = curl_slist_append(list.pointee, line) else { return false }
@@ -53,7 +53,7 @@ extension Transfer {
     /// Called when the connection is set up and before the request is sent: the last opportunity to refuse.
     static let prereqCallback: ccurlew_prereq_callback = { context, remoteAddress, localAddress, remotePort, localPort in
         guard let context else { return CURL_PREREQFUNC_ABORT }
-        return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef {
+        return context.borrow(Transfer.self) {
             let action = $0.requestStarts(
                 localPort: localPort, remotePort: remotePort, localAddress: localAddress, remoteAddress: remoteAddress)
             return action == .send ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
@@ -63,7 +63,7 @@ extension Transfer {
     /// Opens a close-on-exec socket, unless its address is refused: libcurl then tries the host's next address.
     static let openSocketCallback: ccurlew_opensocket_callback = { context, _, address in
         guard let context, let address else { return CURL_SOCKET_BAD }
-        return Unmanaged<MultiMember>.fromOpaque(context)._withUnsafeGuaranteedRef { member in
+        return context.borrow(MultiMember.self) { member in
             guard member.mayConnect(to: ccurlew_address(address)) else { return CURL_SOCKET_BAD }
             let descriptor = SystemSocket.open(address.pointee.family, address.pointee.socktype, address.pointee.`protocol`)
             guard descriptor >= 0 else { return CURL_SOCKET_BAD }
@@ -80,7 +80,7 @@ extension Transfer {
     /// connections outlive transfers.
     static let closeSocketCallback: ccurlew_closesocket_callback = { context, descriptor in
         if let context {
-            Unmanaged<EventLoopThread>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.willClose(descriptor) }
+            context.borrow(EventLoopThread.self) { $0.willClose(descriptor) }
         }
         return close(descriptor)
     }

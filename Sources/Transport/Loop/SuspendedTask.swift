@@ -33,7 +33,7 @@ package struct SuspendedTask: Sendable {
 final class ResumptionBatch {
     /// The batch of the loop whose thread is calling.
     static var current: ResumptionBatch? {
-        ccurlew_thread_pointer().map { Unmanaged<ResumptionBatch>.fromOpaque($0).takeUnretainedValue() }
+        ccurlew_thread_pointer().map { $0.object(ResumptionBatch.self) }
     }
 
     /// The size at which a batch is resumed early: the longer tasks wait, the longer the loop gets no new requests.
@@ -53,7 +53,7 @@ final class ResumptionBatch {
 
     /// Makes it the calling thread's batch while `body` runs.
     func use<Result>(_ body: () -> Result) -> Result {
-        ccurlew_set_thread_pointer(Unmanaged.passUnretained(self).toOpaque())
+        ccurlew_set_thread_pointer(borrowedPointer(to: self))
         defer { ccurlew_set_thread_pointer(nil) }
         return body()
     }

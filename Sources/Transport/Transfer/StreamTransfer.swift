@@ -350,7 +350,7 @@ extension StreamTransfer {
     /// Called when the connection is established and before bytes are sent: the last opportunity to refuse.
     static let prereqCallback: ccurlew_prereq_callback = { context, _, _, _, _ in
         guard let context else { return CURL_PREREQFUNC_ABORT }
-        return Unmanaged<StreamTransfer>.fromOpaque(context)._withUnsafeGuaranteedRef {
+        return context.borrow(StreamTransfer.self) {
             $0.mayOpen() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }
     }

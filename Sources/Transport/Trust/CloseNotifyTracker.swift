@@ -15,7 +15,7 @@ struct CloseNotifyTracker {
     /// Observes the connection that a transfer is about to use.
     mutating func watch(_ handle: EasyHandle, for loop: EventLoopThread) {
         guard let session = ccurlew_tls_session(handle.raw) else { return }
-        let isWatched = ccurlew_tls_watch(handle.raw, Self.callback, Unmanaged.passUnretained(loop).toOpaque())
+        let isWatched = ccurlew_tls_watch(handle.raw, Self.callback, borrowedPointer(to: loop))
         connections[session] = isWatched ? false : nil
     }
 
@@ -30,6 +30,6 @@ struct CloseNotifyTracker {
         guard isWritten == 0, kind == alert, count == 2, let bytes, let session, let context,
             bytes.load(fromByteOffset: 1, as: UInt8.self) == closeNotify
         else { return }
-        Unmanaged<EventLoopThread>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.closeNotifyTracker.received(on: session) }
+        context.borrow(EventLoopThread.self) { $0.closeNotifyTracker.received(on: session) }
     }
 }

@@ -30,7 +30,7 @@ final class PresentationGuard {
     /// Makes a guard for a transfer or a stream, which OpenSSL's context owns.
     static let make: ccurlew_presentation_callback = { member in
         guard let member else { return ccurlew_presentation_guard() }
-        let presentation = PresentationGuard(Unmanaged<MultiMember>.fromOpaque(member).takeUnretainedValue())
+        let presentation = PresentationGuard(member.object(MultiMember.self))
         return ccurlew_presentation_guard(
             context: Unmanaged.passRetained(presentation).toOpaque(), may_present: PresentationGuard.mayPresent,
             release: PresentationGuard.release)
@@ -38,7 +38,7 @@ final class PresentationGuard {
 
     private static let mayPresent: @convention(c) (UnsafeMutableRawPointer?, UnsafeRawPointer?) -> Bool = { context, session in
         guard let context, let session else { return false }
-        return Unmanaged<PresentationGuard>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.mayPresent(on: session) }
+        return context.borrow(PresentationGuard.self) { $0.mayPresent(on: session) }
     }
 
     private static let release: @convention(c) (UnsafeMutableRawPointer?) -> Void = { context in

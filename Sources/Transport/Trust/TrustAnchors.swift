@@ -87,12 +87,12 @@ final class CertificateList {
     private(set) var certificates: [Certificate]? = []
 
     /// The context to pass to C along with ``add``; unretained, so the list must outlive the call.
-    var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+    var context: UnsafeMutableRawPointer { borrowedPointer(to: self) }
 
     static let add: ccurlew_certificate_callback = { context, bytes, length in
         guard let context, let bytes else { return }
         let data = Data(UnsafeBufferPointer(start: bytes, count: length))
-        Unmanaged<CertificateList>.fromOpaque(context)._withUnsafeGuaranteedRef { list in
+        context.borrow(CertificateList.self) { list in
             if let certificate = Certificate(der: data) { list.certificates?.append(certificate) } else { list.certificates = nil }
         }
     }
