@@ -136,6 +136,60 @@ final class CountingPoller: Poller {
     }
 }
 
+/// Bodies in brotli, each 13 bytes of which decode to 16 MiB in a single step: that fills the largest window before it puts out a byte.
+enum BrotliWindows {
+    private struct Bits {
+        private(set) var bytes: [UInt8] = []
+        private var count = 0
+
+        /// Appends bits, the lowest first.
+        mutating func append(_ value: Int, _ width: Int) {
+            for index in 0..<width {
+                if count % 8 == 0 { bytes.append(0) }
+                bytes[count / 8] |= UInt8(value >> index & 1) << UInt8(count % 8)
+                count += 1
+            }
+        }
+
+        /// Appends a prefix code of a single symbol, which takes no bits where it is used.
+        mutating func append(onlySymbol symbol: Int, _ width: Int) {
+            append(1, 2)
+            append(0, 2)
+            append(symbol, width)
+        }
+
+        /// Appends a meta-block (RFC 7932, section 9.2) that inserts one literal so many times.
+        mutating func append(run length: Int) {
+            append(0, 1)  // not the last
+            append(2, 2)  // six nibbles of length
+            append(length - 1, 24)
+            append(0, 1)  // compressed
+            append(0, 3 + 6 + 2 + 2)  // one block type each, plain distances, one context mode, one tree each
+            append(onlySymbol: 0x61, 8)
+            append(onlySymbol: 504, 10)  // insertion of 22594 or more literals
+            append(onlySymbol: 0, 6)
+            append(length - 22_594, 24)
+        }
+    }
+
+    static func body(_ windows: Int) -> [UInt8] {
+        var bits = Bits()
+        bits.append(0b1111, 4)  // a window of 16 MiB
+        for _ in 0..<windows { bits.append(run: 16 << 20) }
+        bits.append(0b11, 2)  // the last one, empty
+        return bits.bytes
+    }
+
+    /// A body that shows to be corrupt once its window is filled, except for one byte, so that nothing is put out.
+    static var corrupt: [UInt8] {
+        var bits = Bits()
+        bits.append(0b1111, 4)
+        bits.append(run: (16 << 20) - 1)
+        bits.append(0b1110, 4)  // metadata with the reserved bit
+        return bits.bytes
+    }
+}
+
 /// The system's poller, which fails to watch sockets from a given call on.
 final class RefusingPoller: Poller {
     private let poller: SystemPoller

@@ -68,8 +68,6 @@ public final class CurlTransport: Transport {
         case setSuspended(Bool, Int)
         case resumeReceiving(Int)
         case resumeSending(Int)
-        /// A transfer whose body took longer to decode than its share of a turn.
-        case resumeDecoding(Int)
         case send(Data, endOfStream: Bool, Int)
         /// The decision on a host's certificates.
         case decided(TrustQuestion, number: Int, isTrusted: Bool)

@@ -19,11 +19,6 @@ extension EventLoopThread {
         mailbox.post(.resumeSending(transfer.number))
     }
 
-    /// Schedules the decoding of a transfer's body to be continued in another turn.
-    func resumeDecodingLater(_ transfer: Transfer) {
-        mailbox.post(.resumeDecoding(transfer.number))
-    }
-
     /// The date of an earlier monotonic time.
     func date(of time: Nanoseconds) -> Date { wallClock.date(of: time, inTurn: now) }
 
@@ -44,5 +39,19 @@ extension EventLoopThread {
             transfer.endSendingIfResponseStalls()
             if let time = transfer.nextCheck { timers.set(transfer, to: time) }
         }
+    }
+
+    /// Ends the slice of decoding, now that time limits were looked at, and continues what was left for the next one.
+    func continueDecoding() {
+        // Nothing is left by a slice that was not begun.
+        guard decodingSlice.hasBegun else { return }
+        decodingSlice = DecodingSlice()
+        var waiting = undecoded[...]
+        undecoded = []
+        while !decodingSlice.isOver, let number = waiting.popFirst() {
+            transfers[number]?.changePauses { $0.decodesLater = false }
+        }
+        // In front of those that were interrupted again.
+        undecoded.insert(contentsOf: waiting, at: 0)
     }
 }

@@ -4,16 +4,16 @@ import CurlewHTTP
 
 /// The thread that runs libcurl. Read this first.
 ///
-/// A turn of ``runTurns()`` takes queued commands, runs the expired timers of libcurl and of the loop, tells the poller what has changed,
-/// and waits for a socket event, a timer or a command. The cost of a turn depends on what happens in it, not on the number of transfers in
-/// flight.
+/// A turn of ``runTurns()`` takes queued commands, runs the expired timers of libcurl and of the loop, decodes what was left of bodies,
+/// tells the poller what has changed, and waits for a socket event, a timer or a command. The cost of a turn depends on what happens in
+/// it, not on the number of transfers in flight.
 ///
 /// All of this state is confined to one thread, without locks or atomics. Observers are called on it and must not block.
 final class EventLoopThread {
     let configuration: TransportConfiguration
     /// The longest time for which connections may be idle; `nil` for none of the configuration's own.
     let ownIdleTime: Nanoseconds?
-    /// The time at which this turn began, or at which its wait ended.
+    /// The time at which this turn began, or looked at time limits after decoding, or at which its wait ended.
     @exclusivity(unchecked) private(set) var now = MonotonicTime.now()
     @exclusivity(unchecked) var wallClock = WallClock()
     /// The events that libcurl and raw streams want of their sockets.
@@ -25,8 +25,10 @@ final class EventLoopThread {
     /// The connections and certificates that were accepted.
     @exclusivity(unchecked) var trust = TrustRegister()
     @exclusivity(unchecked) var closeNotifyTracker = CloseNotifyTracker()
-    /// The decoding of bodies in this turn.
+    /// The decoding of bodies since time limits were looked at.
     @exclusivity(unchecked) var decodingSlice = DecodingSlice()
+    /// The numbers of the transfers whose bodies were left for a later slice.
+    @exclusivity(unchecked) var undecoded: [Int] = []
     /// Shares TLS sessions between transfers, which a multi handle alone does not.
     let share: UnsafeMutableRawPointer?
 
@@ -91,7 +93,9 @@ final class EventLoopThread {
             pools?.timerAction(at: now)
             poolsForPausing?.timerAction(at: now)
             collectCompleted()
+            if decodingSlice.hasBegun { now = MonotonicTime.now() }
             expireTimers()
+            continueDecoding()
             launchReady()
             for socket in sockets.reconcile(with: poller) { failUsers(of: socket) }
             waitForEvents()
@@ -148,7 +152,7 @@ final class EventLoopThread {
     }
 
     private func millisecondsUntilNextDeadline() -> Int32 {
-        guard !launchQueue.hasReady, unreadStreams.isEmpty else { return 0 }
+        guard !launchQueue.hasReady, unreadStreams.isEmpty, undecoded.isEmpty else { return 0 }
         let next = min(
             pools?.timerDeadline ?? .max, poolsForPausing?.timerDeadline ?? .max, timers.earliest ?? .max, streamTimers.earliest ?? .max)
         guard next != .max else { return -1 }
@@ -172,7 +176,6 @@ final class EventLoopThread {
             streams[id]?.resumeReceiving()
             transfers[id]?.changePauses { $0.isHeld = false }
         case .resumeSending(let id): transfers[id]?.changePauses(sendingIsPossible: true) { _ in }
-        case .resumeDecoding(let id): transfers[id]?.changePauses { _ in }
         case .send(let bytes, let endOfStream, let id): streams[id]?.send(bytes, endOfStream: endOfStream)
         case .decided(let question, let number, let isTrusted): decided(question, number: number, isTrusted: isTrusted)
         case .resolved(let question, let result): resolved(question, result)

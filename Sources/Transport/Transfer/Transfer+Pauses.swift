@@ -12,7 +12,7 @@ extension Transfer {
         var isHeld = false
         /// libcurl was told to pause receiving.
         var receivingStopped = false
-        /// Receiving is stopped until decoding resumes in the next turn. Not a pause: time limits apply.
+        /// Receiving is stopped until a later slice of decoding. Not a pause: time limits apply.
         var decodesLater = false
         /// libcurl was told to pause sending.
         var sendingStopped = false
@@ -35,7 +35,7 @@ extension Transfer {
         var mask: Int32 = 0
         var resumes = false
         if pauses.receivingStopped {
-            if pauses.isSuspended || pauses.isHeld { mask |= CURLPAUSE_RECV } else { resumes = true }
+            if pauses.isSuspended || pauses.isHeld || pauses.decodesLater { mask |= CURLPAUSE_RECV } else { resumes = true }
         }
         if pauses.sendingStopped {
             let isPossible = pauses.isHeldBack ? mask & CURLPAUSE_RECV == 0 : sendingIsPossible || wasSuspended
@@ -43,10 +43,7 @@ extension Transfer {
         }
         guard resumes else { return loop.armTimer(self) }
         // Set before the call, because it may run the callbacks, which may pause again.
-        if mask & CURLPAUSE_RECV == 0 {
-            pauses.receivingStopped = false
-            pauses.decodesLater = false
-        }
+        if mask & CURLPAUSE_RECV == 0 { pauses.receivingStopped = false }
         if mask & CURLPAUSE_SEND == 0 {
             pauses.sendingStopped = false
             pauses.isHeldBack = false

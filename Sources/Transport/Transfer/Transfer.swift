@@ -335,11 +335,12 @@ final class Transfer: MultiMember, DeadlineHolder {
         return deliver(bytes) != .cancel && !endsWithResponse() ? bytes.count : -1
     }
 
-    /// Decodes bytes of the response's body, as many as fit into this turn. If some are left, libcurl keeps all of them, and gives them
-    /// again: in the next turn, or when the observer wants more.
+    /// Decodes bytes of the response's body, as many as fit into the loop's slice. If some are left, libcurl keeps all of them, and gives
+    /// them again: in a later slice, or when the observer wants more.
     private func decode(_ bytes: UnsafeRawBufferPointer) -> Int {
-        loop.decodingSlice.begin(inTurn: loop.now)
         defer { if decoder?.isProgressing ?? true { lastActivity = loop.now } }
+        guard !loop.decodingSlice.isOver else { return decodeLater() }
+        loop.decodingSlice.begin()
         do {
             let received = state.bodyBytes + Int64(bytes.count)
             switch try decoder?.decode(bytes, received: received, &loop.decodingSlice, { deliver($0) }) ?? .cancelled {
@@ -347,10 +348,7 @@ final class Transfer: MultiMember, DeadlineHolder {
                 state.received(bodyBytes: bytes.count)
                 return endsWithResponse() ? -1 : bytes.count
             case .interrupted:
-                pauses.receivingStopped = true
-                pauses.decodesLater = !pauses.isHeld
-                if pauses.decodesLater { loop.resumeDecodingLater(self) }
-                return Int(CURL_WRITEFUNC_PAUSE)
+                return decodeLater()
             case .cancelled: return -1
             }
         } catch {
@@ -358,6 +356,16 @@ final class Transfer: MultiMember, DeadlineHolder {
             _ = state.fail(error.kind, error.message)
             return -1
         }
+    }
+
+    /// Stops receiving until a later slice, or until the observer wants more.
+    private func decodeLater() -> Int {
+        pauses.receivingStopped = true
+        if !pauses.isHeld, !pauses.decodesLater {
+            pauses.decodesLater = true
+            loop.undecoded.append(number)
+        }
+        return Int(CURL_WRITEFUNC_PAUSE)
     }
 
     private func deliver(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction {

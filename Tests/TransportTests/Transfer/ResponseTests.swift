@@ -81,12 +81,21 @@ import Testing
         return [UInt8](bytes)
     }()
 
-    private static let bombs = ["gzip, gzip, gzip"] + ContentDecoder.known.filter { $0 == "zstd" }
+    private static let bombs = ["gzip, gzip, gzip"] + ContentDecoder.known.filter { $0 == "zstd" || $0 == "br" }
 
     private static func bombServer(_ coding: String) throws -> LoopbackServer {
-        let bytes = coding == "zstd" ? Data(flatBomb) : try nestedBomb()
+        let bytes =
+            switch coding {
+            case "zstd": Data(flatBomb)
+            case "br": Data(BrotliWindows.body(1000))
+            default: try nestedBomb()
+            }
         return try LoopbackServer { request, _ in
-            guard request.path == "/bomb" else { return .ok("small") }
+            if request.path == "/" { return .ok("small") }
+            if request.path == "/coded" {
+                let body = StoredDeflate.gzip(Data("small".utf8))
+                return ServerResponse(status: 200, headers: [ServerField("Content-Encoding", "gzip")], body: .data(body))
+            }
             return ServerResponse(status: 200, headers: [ServerField("Content-Encoding", coding)], body: .data(bytes))
         }
     }
@@ -107,8 +116,8 @@ import Testing
         let bomb = DroppingObserver()
         let transfer = transport.start(TransferRequest(url: server.url("/bomb"), options: options), observer: bomb)
         #expect(await eventually { bomb.hasHead })
-        for _ in 1...9 {
-            let other = await transport.run(TransferRequest(url: server.url("/")))
+        for path in ["/", "/coded", "/", "/coded", "/", "/coded"] {
+            let other = await transport.run(TransferRequest(url: server.url(path)))
             #expect(other.body == Data("small".utf8))
         }
         #expect(bomb.completion == nil)
@@ -119,6 +128,31 @@ import Testing
             return
         }
     }
+
+    #if Brotli
+    @Test("between two steps that fill a window of brotli, time limits are looked at")
+    func longSteps() async throws {
+        let server = try LoopbackServer { _, _ in
+            ServerResponse(status: 200, headers: [ServerField("Content-Encoding", "br")], body: .data(Data(BrotliWindows.body(1))))
+        }
+        let counts = CountingPoller.Counts()
+        let transport = CurlTransport(makePoller: { try CountingPoller(counts: counts) })
+        // The first piece of a body is what such a step puts out. While one is taken, the other bodies arrive.
+        let turns = Lock<[Int]>([])
+        let observers = (1...8).map { _ in
+            RecordingObserver(onBytes: { _ in
+                turns.withLock { $0.append(counts.value.waits) }
+                return .cancel
+            })
+        }
+        for observer in observers { transport.start(TransferRequest(url: server.url("/")), observer: observer) }
+        for observer in observers { #expect(await observer.end().isCancelled) }
+        let steps = Dictionary(grouping: turns.withLock { $0 }) { $0 }.mapValues(\.count)
+        #expect(steps.values.reduce(0, +) == observers.count)
+        // The limits are looked at between two waits: one step may follow the first, and another one the look.
+        #expect(steps.values.allSatisfy { $0 <= 2 }, "\(steps)")
+    }
+    #endif
 
     @Test("time limits end a decoding", arguments: bombs)
     func decodingEnds(coding: String) async throws {

@@ -36,7 +36,7 @@ struct BodyDecoder {
         self.maximumExpansion = maximumExpansion
     }
 
-    /// Decodes a piece and calls `sink` with the result.
+    /// Decodes a piece and calls `sink` with the result: at least one step, and no more once the slice is over.
     ///
     /// - Parameters:
     ///   - bytes: the piece; after an interruption the same bytes, of which those that are decoded already are skipped.
@@ -48,7 +48,10 @@ struct BodyDecoder {
     ) throws(ContentDecodingError) -> Ending {
         var input = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(usedBytes))
         while true {
-            guard let step = try decoder.step(&input, atMost: slice.largestInput) else { break }
+            let next = try slice.take { () throws(ContentDecodingError) in
+                try decoder.step(&input, atMost: DecodingSlice.largestInput)
+            }
+            guard let step = next else { break }
             silentBytes = step.isDecoded && !step.bytes.isEmpty ? 0 : silentBytes + step.inputSize
             decodedBytes += Int64(step.bytes.count)
             if let limit = limit(exceededBy: decodedBytes, received: received) {
@@ -56,7 +59,7 @@ struct BodyDecoder {
             }
             let action = step.isDecoded && !step.bytes.isEmpty ? sink(step.bytes) : .proceed
             if action == .cancel { return .cancelled }
-            guard action == .pause || slice.isOver(after: step) else { continue }
+            guard slice.isOver || action == .pause else { continue }
             // Nothing is left to interrupt if the step was the last one.
             guard !input.isEmpty || decoder.hasMore else { break }
             usedBytes = max(usedBytes, bytes.count - input.count)
@@ -80,44 +83,33 @@ struct BodyDecoder {
     var failureAtEnd: ContentDecodingError? { decoder.failureAtEnd }
 }
 
-/// The decoding that is done in one turn of the event loop, for all transfers together: a few milliseconds, after which time limits,
-/// cancellations and sockets are looked at. A transfer that comes later in the turn decodes a little nevertheless, so that each progresses.
+/// The decoding that is done between two looks at the event loop's time limits, for all transfers together: a few milliseconds. Once they
+/// are over, transfers wait for one of the next slices, in their order, before they decode anything.
 ///
-/// The peer decides what a byte costs: of brotli in blocks of one byte, only about a megabyte of input is decoded in a second.
+/// The peer decides what a byte costs: of brotli in blocks of one byte, only about a megabyte of input is decoded in a second. And a single
+/// step of brotli fills its window of 16 MiB before it puts out a byte, for which 14 bytes of input suffice: that takes a fifth of a
+/// second, and can't be divided, neither by parameters nor by smaller buffers. So there is at most one such step in a slice.
 struct DecodingSlice {
     /// Five milliseconds: a multiple of what ordinary bodies take in a turn.
     private static let length: Nanoseconds = 5_000_000
-    /// What a transfer may still do once the time is used up, in bytes of output.
-    private static let workAfterEnd = 32 << 10
-    /// The cost of a byte of input, in bytes of output.
-    private static let workPerInput = 64
+    /// The most input of a step, in bytes: the time is read after each.
+    static let largestInput = 4 << 10
 
-    private var turn: Nanoseconds = 0
     private var end: Nanoseconds = 0
-    private var isUsedUp = false
-    private var workDone = 0
+    /// Whether its time is used up.
+    private(set) var isOver = false
 
-    /// Begins a slice, unless the turn is still the same.
-    mutating func begin(inTurn now: Nanoseconds) {
-        guard turn != now else { return }
-        turn = now
-        end = MonotonicTime.now() + Self.length
-        isUsedUp = false
-        workDone = 0
+    /// Whether something was decoded.
+    var hasBegun: Bool { end > 0 }
+
+    /// Begins with the first body to decode: its time is not that of other work.
+    mutating func begin() {
+        if !hasBegun { end = MonotonicTime.now() + Self.length }
     }
 
-    /// The most input of a step, in bytes: the time is read after each.
-    var largestInput: Int { isUsedUp ? Self.workAfterEnd / Self.workPerInput : 4 << 10 }
-
-    /// Whether the transfer may do no more in this turn.
-    mutating func isOver(after step: ContentDecoder.Step) -> Bool {
-        guard isUsedUp else {
-            isUsedUp = MonotonicTime.now() >= end
-            return isUsedUp
-        }
-        workDone += step.bytes.count + step.inputSize * Self.workPerInput
-        guard workDone >= Self.workAfterEnd else { return false }
-        workDone = 0
-        return true
+    /// Takes a step, whose time counts also if it fails. A slice that was not begun is over after one.
+    mutating func take<Value>(_ step: () throws(ContentDecodingError) -> Value) throws(ContentDecodingError) -> Value {
+        defer { if !isOver { isOver = MonotonicTime.now() >= end } }
+        return try step()
     }
 }

@@ -4,7 +4,7 @@ import CBrotli
 
 /// Decodes `br` (RFC 7932); requires the package trait Brotli.
 ///
-/// Takes up to 16 MiB of memory, the largest window of the format.
+/// Takes up to 16 MiB of memory, the largest window of the format. A step may fill all of it (``DecodingSlice``).
 package final class BrotliDecoder: CodingDecoder {
     private static let bufferSize = 32 * 1024
 
