@@ -26,10 +26,10 @@ extension Session {
 
 extension SessionManager {
     /// What distinguishes the sender of a request, beside its own fields: the session, with its fields, the partition by the request's
-    /// options, and the cookies that are added. `nil` if an interceptor, a closure that answers challenges or a subclass may add more,
-    /// which is known only when a request is sent.
+    /// options, and the cookies that are added. `nil` if an interceptor, a closure or a storage that answers challenges, or a subclass may add
+    /// more, which is known only when a request is sent.
     package func senderIdentity(of request: URLRequest, _ options: RequestOptions?) -> String? {
-        guard !isSubclassed, interceptor == nil, options?.interceptor == nil, delegate.taskDidReceiveChallenge == nil,
+        guard !isSubclassed, interceptor == nil, options?.interceptor == nil, !answersChallenges,
             let url = request.url?.absoluteString
         else { return nil }
         let sent = sent(url, HTTPHeaders(request.allHTTPHeaderFields ?? [:]), options) { transfer in
@@ -37,6 +37,12 @@ extension SessionManager {
             transfer.mainDocumentURL = request.mainDocumentURL?.absoluteString
         }
         return "\(session.token) \(sent.partition) \(sent.headers["Cookie"] ?? "")"
+    }
+
+    /// Whether a closure or the session's storage may answer a challenge with credentials that are not known before.
+    package var answersChallenges: Bool {
+        session.configuration.credentialStorage != nil
+            || delegate.closures.withLock { $0.taskDidReceiveChallenge != nil || $0.sessionDidReceiveChallenge != nil }
     }
 
     /// Who answers requests for a URL, as far as the options and the host's trust policy decide it (``TransferRequest/responder``).

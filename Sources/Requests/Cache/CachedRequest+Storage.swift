@@ -38,6 +38,13 @@ extension CachedRequest {
 }
 
 extension CachedRequest {
+    /// Whether nothing that decides on the response is missing in the key: a custom request's body that is a stream, or, unless the sensitive
+    /// data tells the user, the credentials with which the session answers a challenge.
+    var isIdentified: Bool {
+        guard buildCustomUrlRequest()?.httpBodyStream == nil else { return false }
+        return !agent.currentManager().answersChallenges || cacheSensitiveData() != nil
+    }
+
     /// The parts of a key that tell whose response it is: a digest of the request's own credentials and `Host`; empty without any.
     private func credentials(in headers: [String: String], _ user: [String]? = nil) -> [String] {
         let secrets = headers.filter { Redaction.current.hides(header: $0.key) || $0.key.equalsIgnoringASCIICase("Host") }
@@ -88,6 +95,7 @@ extension CachedRequest {
     private func checkedMetadata(in storage: any CacheStorage, _ key: CacheKey) throws(RequestCacheError) -> (CacheMetadata, Data) {
         let time = cacheTimeInSeconds()
         guard time >= 0 else { throw .invalidCacheTime }
+        guard isIdentified else { throw .invalidMetadata }
         guard let bytes = try? storage.metadata(for: key) else { throw .invalidMetadata }
         guard let metadata = CacheMetadata(bytes) else {
             try? storage.removeEntry(for: key)
@@ -122,8 +130,8 @@ extension CachedRequest {
     /// Stores bytes in the cache as the response to this request: its own, or those of another request with the same content. Blocks on
     /// disk I/O.
     ///
-    /// Does nothing if ``cacheTimeInSeconds()`` is not greater than 0 or the request's response came from the cache itself. Errors of the
-    /// store are logged.
+    /// Does nothing if ``cacheTimeInSeconds()`` is not greater than 0, the request's response came from the cache itself, or it is none of
+    /// those that are cached (``CachedRequest``). Errors of the store are logged.
     public func saveResponseDataToCacheFile(_ data: Data?) {
         guard !isDataFromCache, let data else { return }
         makeWrite(of: data)?()
@@ -132,7 +140,7 @@ extension CachedRequest {
     /// Returns a closure that stores bytes with the key with which the request was sent, or else its current one; `nil` if they are not to be
     /// cached.
     func makeWrite(of data: Data) -> (@Sendable () -> Void)? {
-        guard cacheTimeInSeconds() > 0, resumableDownloadPath == nil else { return nil }
+        guard cacheTimeInSeconds() > 0, resumableDownloadPath == nil, isIdentified else { return nil }
         let configuration = agent.configuration
         let sent = cache.withLock { $0.sent }
         let metadata = CacheMetadata(

@@ -14,7 +14,7 @@ public enum RequestCacheError: Int, RequestError, Sendable, Hashable, CaseIterab
     case appVersionMismatch = -4
     /// Caching is disabled for the request: ``CachedRequest/cacheTimeInSeconds()`` is negative.
     case invalidCacheTime = -5
-    /// There is no cached response, or its metadata cannot be read.
+    /// There is no cached response, none can be for this request (``CachedRequest``), or its metadata cannot be read.
     case invalidMetadata = -6
     /// The cached response cannot be read, or the serializer cannot parse it.
     case invalidCacheData = -7

@@ -85,6 +85,43 @@ import Testing
         #expect(keys() == keys())
     }
 
+    enum Unknown: CaseIterable {
+        case closure, closureForConnections, credentialStorage, stream
+    }
+
+    @Test(arguments: Unknown.allCases)
+    func `nothing is cached where a challenge's answer or a stream decides on the response`(_ unknown: Unknown) async throws {
+        var session = RequestsConfiguration.defaultSessionConfiguration
+        session.proxy = .none
+        if unknown == .credentialStorage { session.credentialStorage = URLCredentialStorage() }
+        let configuration = RequestsConfiguration()
+        configuration.baseUrl = stage.stage.server.url("/")
+        configuration.sessionConfiguration = session
+        let agent = RequestAgent(configuration: configuration)
+        let delegate = agent.currentManager().delegate
+        if unknown == .closure { delegate.taskDidReceiveChallenge = { _, _, _, done in done(.performDefaultHandling, nil) } }
+        if unknown == .closureForConnections { delegate.sessionDidReceiveChallenge = { _, _, done in done(.performDefaultHandling, nil) } }
+        func request(_ sensitive: Any? = nil) -> CachedSample {
+            let request = CachedSample(stage)
+            request.agent = agent
+            request.sensitive = sensitive
+            if unknown == .stream {
+                request.custom = URL(string: stage.stage.server.url("/count")).map { URLRequest(url: $0) }
+                request.custom?.httpMethod = "POST"
+                request.custom?.httpBodyStream = InputStream(data: Data("a".utf8))
+            }
+            return request
+        }
+        for _ in 1...2 {
+            let sent = request()
+            try await sent.response()
+            #expect(sent.count != nil && !sent.isDataFromCache && !sent.isResponseCached)
+        }
+        guard unknown != .stream else { return }
+        try await request("alice").response()
+        #expect(request("alice").isResponseCached && !request("bob").isResponseCached)
+    }
+
     @Test func `a request's own options count`() {
         let (plain, guarded) = (CachedSample(stage), CachedSample(stage))
         guarded.requestOptions = RequestOptions(addresses: .publicOnly)

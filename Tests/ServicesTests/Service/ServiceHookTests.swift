@@ -108,12 +108,22 @@ struct ServiceHookTests {
 
     private final class Overriding: SessionManager, @unchecked Sendable {}  // adds no state
 
-    @Test(arguments: [true, false])
-    func `Nothing is cached where a challenge's answer or a subclass decides what is sent`(_ isSubclass: Bool) async throws {
+    enum Unknown: CaseIterable {
+        case subclass, closure, closureForConnections, credentialStorage
+    }
+
+    @Test(arguments: Unknown.allCases)
+    func `Nothing is cached where a challenge's answer or a subclass decides what is sent`(_ unknown: Unknown) async throws {
         defer { server.stop() }
         var service = self.service
-        service.sessionManager = isSubclass ? Overriding() : SessionManager()
-        if !isSubclass { service.sessionManager.delegate.taskDidReceiveChallenge = { _, _, _, done in done(.performDefaultHandling, nil) } }
+        var configuration = SessionConfiguration()
+        if unknown == .credentialStorage { configuration.credentialStorage = URLCredentialStorage() }
+        let manager = unknown == .subclass ? Overriding() : SessionManager(configuration: configuration)
+        if unknown == .closure { manager.delegate.taskDidReceiveChallenge = { _, _, _, done in done(.performDefaultHandling, nil) } }
+        if unknown == .closureForConnections {
+            manager.delegate.sessionDidReceiveChallenge = { _, _, done in done(.performDefaultHandling, nil) }
+        }
+        service.sessionManager = manager
         service.hook = CachingServiceHook()
         for number in 1...2 { #expect(try await TestRequest().schedule(with: service).value == "\(number)") }
     }
