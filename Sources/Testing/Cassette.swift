@@ -33,7 +33,7 @@ public final class Cassette: Sendable {
     /// - Parameters:
     ///   - directory: its directory, which is created with the first exchange that is recorded.
     ///   - redaction: what is left out.
-    /// - Throws: ``CassetteError`` for a file that is not one of a cassette; the error of reading a file.
+    /// - Throws: ``CassetteError`` for a file that is not one of a cassette, is a symbolic link, or can't be read.
     public init(directory: URL, redaction: CassetteRedaction = CassetteRedaction()) throws {
         self.directory = directory
         self.redaction = redaction
@@ -41,11 +41,11 @@ public final class Cassette: Sendable {
         for name in names.sorted() {
             guard let number = Self.number(of: name) else { continue }
             do {
-                let file = try JSONDecoder().decode(ExchangeFile.self, from: Data(readingFrom: directory.appendingPathComponent(name)))
+                let file = try JSONDecoder().decode(ExchangeFile.self, from: PrivateFile.read(directory.appendingPathComponent(name).path))
                 let exchange = try file.exchange { body in
-                    // A cassette from elsewhere must not read other files.
+                    // A cassette from elsewhere must not read other files, also not by symbolic links.
                     guard body.isFileName else { throw CassetteError("has a body outside of the directory") }
-                    return try Data(readingFrom: directory.appendingPathComponent(body))
+                    return try PrivateFile.read(directory.appendingPathComponent(body).path)
                 }
                 state.withLock { state in
                     state.exchanges.append(exchange)

@@ -78,6 +78,18 @@ import Testing
         #expect(try String(contentsOf: target, encoding: .utf8) == "target")
     }
 
+    @Test("an exchange or a body that is a symbolic link is not read", arguments: [".json", ".response.json"])
+    func linkedFiles(_ ending: String) async throws {
+        let place = directory.file("place")
+        try await record("/users/1", into: place)
+        #expect(try Cassette(directory: place).exchanges.count == 1)
+        let file = place.appendingPathComponent("0001-GET-users-1" + ending)
+        let elsewhere = directory.file("elsewhere")
+        try FileManager.default.moveItem(at: file, to: elsewhere)
+        try FileManager.default.createSymbolicLink(at: file, withDestinationURL: elsewhere)
+        #expect(throws: CassetteError.self) { try Cassette(directory: place) }
+    }
+
     @Test("a recording is replayed without a network, through the library's redirects") func replay() async throws {
         try await record("/moved", "/gzip", "/users/1", "/users/1")
         server.stop()
