@@ -20,8 +20,9 @@ package enum UsualSecrets {
     private static let names: Set<String> = Set(
         [
             "cookie", "set-cookie", "authentication", "authentication-info", "proxy-authentication-info", "auth", "x-auth", "x-api-auth",
-            "x-user-auth", "x-session-id", "session-id", "x-functions-key", "x-hub-signature-256", "x-honeycomb-team", "x-amzn-oidc-data",
-            "x-ms-client-principal", "cf-access-client-id", "cb-access-sign", "aws-access-key-id", "x-access-key-id", "access-key-id",
+            "x-user-auth", "x-sentry-auth", "x-zumo-auth", "x-tableau-auth", "fastly-key", "x-session-id", "session-id", "x-functions-key",
+            "x-hub-signature-256", "x-honeycomb-team", "x-amzn-oidc-data", "x-ms-client-principal", "cf-access-client-id", "cb-access-sign",
+            "aws-access-key-id", "x-access-key-id", "access-key-id",
             "dpop", "device-code", "assertion", "client-assertion", "code-verifier", "otp", "pass", "pwd", "x-pwd", "passcode", "jwt",
             "bearer", "sig", "x-jwt", "x-session", "impersonate-user", "impersonate-uid", "jsessionid", "phpsessid", "id-token-hint",
             "saml-response", "oauth-verifier", "totp", "password-confirmation", "password-confirm", "password-repeat",
@@ -31,7 +32,7 @@ package enum UsualSecrets {
     private static let endings = [
         "authorization", "apikey", "secret", "token", "password", "passwd", "passphrase", "secretkey", "accesskey", "privatekey", "authkey",
         "applicationkey", "appkey", "subscriptionkey", "encryptionkey", "customerkey", "signature", "credential", "credentials",
-        "jwtassertion",
+        "jwtassertion", "masterkey", "sessionkey",
     ]
 
     /// Endings of names that have one of these endings, but whose values tell a place in a list.

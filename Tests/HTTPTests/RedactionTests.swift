@@ -44,6 +44,7 @@ import Testing
             "X-Secret", "X-Auth", "X-Token", "X-Password", "DD-API-KEY", "DD-APPLICATION-KEY", "X-RapidAPI-Key", "CF-Access-Client-Secret",
             "CF-Access-Client-Id", "X-Amz-Security-Token", "DPoP", "Api-Key", "X-Auth-Token", "X-Forwarded-Authorization", "Private-Token",
             "X-Amz-Server-Side-Encryption-Customer-Key", "X-Hub-Signature-256", "X-JWT", "X-Session", "Impersonate-User", "X-Password-2",
+            "X-Sentry-Auth", "X-ZUMO-AUTH", "X-Tableau-Auth", "Fastly-Key", "X-Master-Key", "X-Parse-Master-Key", "X-Session-Key",
         ])
     func usualHeaders(_ name: String) {
         #expect(Redaction().line(HTTPHeader(name: name, value: "s3cret")) == "\(name): <hidden>")
