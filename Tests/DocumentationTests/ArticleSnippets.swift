@@ -63,6 +63,9 @@ final class MeteredTransport: Transport {
 
     init(_ base: any Transport) { self.base = base }
 
+    /// Its responses are the other's, also in a cache that sessions share.
+    var cachePartition: String? { base.cachePartition }
+
     func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
         base.makeTransfer(request, id: id, observer: MeteredObserver(observer, meter))
     }
