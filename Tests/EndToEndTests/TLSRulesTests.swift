@@ -40,6 +40,25 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: directory.file("file").path))
     }
 
+    @Test("a host is trusted by what the file of authorities contains now, also on a connection that is open", arguments: [false, true])
+    func replacedAuthorities(hasAdditional: Bool) async throws {
+        let server = try await TLSServer(authority, "good")
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(authority.data("root.pem"), to: "root.pem").path
+        let additional = try CertificateAuthorities(authority.data("self.pem"))
+        let manager = manager {
+            $0.certificateAuthorityFile = file
+            if hasAdditional { $0.additionalAuthorities = additional }
+        }
+        #expect(await manager.request(server.url).serializingString().response.value == "1 new")
+        #expect(await manager.request(server.url).serializingString().response.value == "1 new")
+        _ = try directory.write(authority.data("other-root.pem"), to: "root.pem")
+        let refused = await manager.request(server.url).serializingString().response
+        #expect(refused.error?.transferFailure?.kind == .serverCertificate)
+        _ = try directory.write(authority.data("root.pem"), to: "root.pem")
+        #expect(await manager.request(server.url).serializingString().response.value != nil)
+    }
+
     @Test("hosts that never send close_notify can be exempted") func closeNotifyNotRequired() async throws {
         let server = try await TLSServer(authority, "good")
         let manager = manager { $0.requiresCloseNotify = false }

@@ -208,12 +208,12 @@ public final class Session: Sendable {
     /// Returns the request of a transfer with what the session adds to each exchange: cookies and the host's trust policy.
     func outgoing(_ request: consuming TransferRequest) -> TransferRequest {
         // Plain HTTP has no certificate to evaluate: looking for a policy would be overhead for each request.
-        guard keepsHostState || request.isSecure && hasTrustRules || request.hasCertificateFiles else { return request }
+        guard keepsHostState || request.isSecure && hasTrustRules || request.hasFiles else { return request }
         var outgoing = request
         if let cookies { outgoing = cookies.adding(to: outgoing) }
         if let tls = tlsOptions(for: outgoing.url) { outgoing.options.tls = tls }
         if hsts != nil, let tls = strictOptions(outgoing.options.tls, for: outgoing.url) { outgoing.options.tls = tls }
-        if outgoing.hasCertificateFiles { outgoing.readCertificate() }
+        if outgoing.hasFiles { outgoing.readFiles() }
         return outgoing
     }
 

@@ -32,7 +32,7 @@ extension SessionManager {
         guard let eventLoop = session.eventLoop else { return 0 }
         var request = TransferRequest(url: url, method: .get, headers: [:], body: nil, prepared: session.options)
         if let tls = session.tlsOptions(for: url) { request.options.tls = tls }
-        if request.hasCertificateFiles { request.readCertificate() }
+        if request.hasFiles { request.readFiles() }
         do {
             return try await eventLoop.prewarm(request, count: count)
         } catch CurlewError.sessionInvalidated {

@@ -60,7 +60,10 @@ public struct TLSOptions: Sendable, Hashable {
     /// Trusted certificates in PEM instead of the system's; `nil` by default. ``CertificateAuthorities/pem`` reads them from other forms.
     public var certificateAuthorities: Data?
     /// A file of trusted certificates in PEM instead of the system's; `nil` by default.
-    public var certificateAuthorityFile: String?
+    ///
+    /// Read again after a change, before the next exchange, which neither uses connections nor shares responses that the earlier authorities
+    /// have vouched for.
+    public var certificateAuthorityFile: String? { didSet { authorityContents = nil } }
     /// Authorities that are trusted in addition to the system's, or to those of ``certificateAuthorities`` or ``certificateAuthorityFile``;
     /// `nil`, the default, for none.
     public var additionalAuthorities: CertificateAuthorities?
@@ -69,6 +72,8 @@ public struct TLSOptions: Sendable, Hashable {
     public var clientCertificate: ClientCertificate?
     /// Certificates in PEM that are the only authorities of hosts: pins. A proxy is verified by the authorities above.
     package var pinnedAuthorities: Data?
+    /// What ``certificateAuthorityFile`` contained when it was read for an exchange; `nil` if it was not, or could not be.
+    var authorityContents: AuthorityContents?
     /// Further requirements on the host's certificates.
     package var trust: TrustRequirement?
 

@@ -134,8 +134,12 @@ package final class PreparedOptions: Sendable {
     let dependsOnURL: Bool
     /// Whether there is a client certificate without origins of its own, which belongs to that of each request.
     package let hasUnboundCertificate: Bool
-    /// Whether there is a client certificate in files.
-    let hasCertificateFiles: Bool
+    /// Whether there are authorities or a client certificate in files.
+    let hasFiles: Bool
+    /// Whether there are authorities in a file, which an HTTPS proxy needs for `http`, too.
+    let hasAuthorityFile: Bool
+    /// The options with what their files contained last.
+    let latest = Lock(PreparedOptions?.none)
     /// The partitions of requests with these options, once they are known.
     let partitions = Lock((secure: Partition?.none, plain: Partition?.none))
     /// The ``Transport/cachePartition`` of the session's transport.
@@ -154,7 +158,8 @@ package final class PreparedOptions: Sendable {
         isGuarded = options.addresses.isLimited
         let certificate = options.tls.clientCertificate
         hasUnboundCertificate = certificate != nil && certificate?.origins == nil
-        hasCertificateFiles = certificate?.contents.hasFiles == true
+        hasFiles = options.tls.hasFiles
+        hasAuthorityFile = options.tls.hasAuthorityFile
         dependsOnURL = isGuarded || certificate?.origins != nil || options.reachBox?.value.hasRoutes == true
         limits = TimeLimits(options)
         connectTimeoutMilliseconds = options.connectTimeout?.atLeastOneMillisecond ?? Int(Int32.max)

@@ -160,8 +160,8 @@ public struct TransferRequest: Sendable {
     var prepared: PreparedOptions { parts.prepared }
     /// Whether there is a client certificate without origins of its own; cheaper than reading the options.
     package var hasUnboundCertificate: Bool { storage.parts.prepared.hasUnboundCertificate }
-    /// Whether a client certificate has to be read (``readCertificate()``).
-    package var hasCertificateFiles: Bool { storage.parts.prepared.hasCertificateFiles && isSecure }
+    /// Whether files of the options have to be read (``readFiles()``).
+    package var hasFiles: Bool { storage.parts.prepared.hasFiles && (isSecure || storage.parts.prepared.hasAuthorityFile) }
     var limits: TimeLimits { parts.ownLimits?.limits ?? parts.prepared.limits }
     var connectTimeoutMilliseconds: Int { parts.ownLimits?.connectMilliseconds ?? parts.prepared.connectTimeoutMilliseconds }
 
@@ -252,8 +252,8 @@ public struct TransferRequest: Sendable {
 }
 
 extension TransferRequest {
-    /// Replaces the files of the client certificate by their contents.
-    package mutating func readCertificate() { options.tls.clientCertificate = options.tls.clientCertificate?.read }
+    /// Replaces the files of authorities and of the client certificate by their contents.
+    package mutating func readFiles() { parts.prepared = prepared.read }
 
     /// The priority with which the transfer gets a connection when others wait: from 0, the most urgent, to 7. The parameter `u` of the
     /// header field `Priority`, otherwise 3 (RFC 9218, section 4.1).

@@ -104,11 +104,11 @@ extension TLSOptions {
 
     var authoritySource: AuthoritySource {
         guard let others = additionalAuthorities?.pem else {
-            if let data = certificateAuthorities { return .data(data) }
+            if let data = certificateAuthorities ?? authorityContents?.data { return .data(data) }
             return certificateAuthorityFile.map { .file($0) } ?? .system
         }
         let more = Data("\n".utf8) + others
-        if let data = certificateAuthorities { return .data(data + more) }
+        if let data = certificateAuthorities ?? authorityContents?.data { return .data(data + more) }
         do {
             if certificateAuthorityFile == nil, let directory = systemAuthorityDirectory {
                 // The system's directory has what its file has.

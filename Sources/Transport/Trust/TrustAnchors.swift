@@ -27,6 +27,10 @@ struct TrustAnchors: Sendable, Hashable {
             certificates = Certificate.all(inPEM: data).map(\.der) + others
             file = nil
             directory = nil
+        } else if let contents = options.authorityContents {
+            certificates = contents.certificates + others
+            file = nil
+            directory = nil
         } else {
             certificates = others
             file = options.certificateAuthorityFile ?? options.systemAuthorityFile

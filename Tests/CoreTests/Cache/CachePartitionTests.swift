@@ -319,6 +319,28 @@ import Testing
         #expect(self.partition(absent) != self.partition(absent))
     }
 
+    @Test func `A file of authorities that is replaced during a session makes another partition`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data("a".utf8), to: "root.pem").path
+        let cache = ResponseCache.memory()
+        let mock = counting()
+        func manager() -> SessionManager {
+            SessionManager(mock: mock) {
+                $0.cache = cache
+                $0.tls.certificateAuthorityFile = file
+            }
+        }
+        let first = manager()
+        #expect(await load(first) == "1")
+        #expect(await load(first) == "1")
+        #expect(await load(manager()) == "1")
+        _ = try directory.write(Data("bc".utf8), to: "root.pem")
+        #expect(await load(first) == "2")
+        #expect(await load(manager()) == "2")
+        _ = try directory.write(Data("a".utf8), to: "root.pem")
+        #expect(await load(first) == "1")
+    }
+
     @Test func `A client certificate for no origin is not one for the request's own`() {
         let certificates = [nil, [], ["https://mock"]].map { (origins: [String]?) in
             Difference("client") {
@@ -389,6 +411,8 @@ import Testing
                 "minimumVersion", "maximumVersion", "verifiesCertificateChain", "verifiesHostName", "requiresCloseNotify",
                 "requiresStapledResponse", "revocationListFile", "publicKeyHashes", "certificateAuthorities", "certificateAuthorityFile",
                 "additionalAuthorities", "pinnedAuthorities", "clientCertificate", "trust", "usesEnvironment",
+                // Counted in place of the file.
+                "authorityContents",
             ])
         // Ports and delays are the client's, and alternative services are verified as the origin.
         #expect(
