@@ -6,7 +6,8 @@ package enum PlainURL {
     private static let longestHost = 253
 
     /// Whether a string is an absolute URL with the scheme `http` or `https` in lower case, a host of at most 253 letters, digits, hyphens
-    /// and dots, with no empty label but that of the root, an optional port from 1 to 65,535, and a path and query of characters without special treatment (RFC 3986, appendix A).
+    /// and dots, with no empty label, an optional port from 1 to 65,535, and a path and query of characters without special treatment (RFC
+    /// 3986, appendix A).
     ///
     /// `false` means only that the URL has to be parsed.
     package static func isPlain(_ string: String) -> Bool {
@@ -43,7 +44,8 @@ package enum PlainURL {
             }
             index += 1
         }
-        return index > start && index - start <= longestHost && (index == bytes.count || bytes[index] != UInt8(ascii: "."))
+        // A name with the dot of the root is parsed: an address has none.
+        return !isLabelEmpty && index - start <= longestHost && (index == bytes.count || bytes[index] != UInt8(ascii: "."))
     }
 
     private static func skipPort(_ bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int) -> Bool {

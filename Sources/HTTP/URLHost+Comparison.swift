@@ -65,6 +65,15 @@ extension URLHost {
     }
 
     /// The address of one to four numbers, of which the last one takes all the bytes that are left.
+    /// Whether a name is an IPv4 address, in any notation, with the dot of the root.
+    ///
+    /// libcurl, `getaddrinfo` and a server of names look it up as a name, and it is none; others, a proxy among them, read the address.
+    static func isAddressWithRoot(_ name: [UInt8]) -> Bool {
+        guard name.last == UInt8(ascii: ".") else { return false }
+        let bytes = name.dropLast().map(\.asciiLowercased)
+        return addressV4(bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)) != nil
+    }
+
     private static func addressV4(_ labels: [ArraySlice<UInt8>]) -> String? {
         guard labels.count <= 4 else { return nil }
         var address: UInt32 = 0

@@ -36,7 +36,7 @@ package enum URLHost {
         }
         let bytes = unescaped(Array(host.utf8))
         guard !bytes.isEmpty, bytes.count <= longest, !bytes.contains(where: isForbidden), !hasEmptyLabel(bytes),
-            let name = String(validating: bytes, as: UTF8.self)
+            !isAddressWithRoot(bytes), let name = String(validating: bytes, as: UTF8.self)
         else { throw .invalid }
         return bytes.allSatisfy { $0 < 0x80 } ? name : try converted(name)
     }
@@ -55,9 +55,9 @@ package enum URLHost {
         guard let text = url?.absoluteString, text.hasBytePrefix("http://"), text.hasByteSuffix("/") else { throw .invalid }
         let host = text.dropFirst("http://".count).dropLast()
         guard !host.unicodeScalars.contains("%") else { throw .notConvertible }
-        guard !host.isEmpty, host.utf8.allSatisfy({ $0 < 0x80 && !isForbidden($0) }), !hasEmptyLabel(Array(host.utf8)) else {
-            throw .invalid
-        }
+        guard !host.isEmpty, host.utf8.allSatisfy({ $0 < 0x80 && !isForbidden($0) }), !hasEmptyLabel(Array(host.utf8)),
+            !isAddressWithRoot(Array(host.utf8))
+        else { throw .invalid }
         return String(host)
     }
 

@@ -15,8 +15,7 @@ import Testing
         ["xn--fa-hia.de", "fa\u{DF}.de"],
         ["fass.de", "FASS.DE"],
         [
-            "127.0.0.1", "127.1", "127.0.1", "0x7f.1", "0x7F000001", "2130706433", "017700000001", "0177.0.0.01", "127.0.0.1.",
-            "0x7f.0x0.1",
+            "127.0.0.1", "127.1", "127.0.1", "0x7f.1", "0x7F000001", "2130706433", "017700000001", "0177.0.0.01", "0x7f.0x0.1",
             "%31%32%37.1",
         ],
         ["0.0.0.0", "0", "0x0", "00.0"],
@@ -34,6 +33,7 @@ import Testing
         // No hosts: each equals only itself.
         [""], ["."], ["example..org"], [".example.org"], ["example.org.."], ["https://example.org"], ["example.org:443"], ["example.org/"],
         ["[::1"], ["::1]"], ["[::1]:443"], ["a\0.example.org"], ["::1\0"], ["1.1\0"], ["example.org\u{301}/"], ["[::1]\u{301}"],
+        ["127.0.0.1."], ["127.1."], ["0x7f.1."], ["2130706433."], ["[::1]."], ["::1."],
         ["fe80::1%"], ["fe80::1%a/b"], ["1::2::3"], [":"], ["[]"], ["*.example.org"],
     ]
 
@@ -48,12 +48,14 @@ import Testing
         }
     }
 
-    @Test("the normal form is its own, and that of all capitals, of a trailing dot, and of escapes") func isStable() {
+    @Test("the normal form is its own, and that of all capitals, of escapes, and of a name with a trailing dot") func isStable() {
         for name in Self.hosts.map({ $0[0] }) where URLHost.comparable(ifValid: name) != nil {
             #expect(name.comparableHost == name)
             guard !name.utf8.contains(UInt8(ascii: ":")) else { continue }
             let escaped = name.utf8.map { "%" + String($0, radix: 16, uppercase: true) }.joined()
-            for spelling in [name.uppercased(), name + ".", escaped, name.uppercased() + "."] {
+            var bytes = in_addr()
+            let dotted = inet_pton(AF_INET, name, &bytes) == 1 ? [] : [name + ".", name.uppercased() + "."]
+            for spelling in [name.uppercased(), escaped] + dotted {
                 #expect(spelling.comparableHost == name, "\(spelling)")
                 #expect(HTTPOrigin(url: "HTTPS://user@\(spelling)/") == HTTPOrigin(url: "https://\(name):443"), "\(spelling)")
             }

@@ -10,7 +10,9 @@ import Testing
             ("example.org", "example.org"), ("EXAMPLE.org.", "EXAMPLE.org."), ("a_b-c", "a_b-c"), ("127.0.0.1", "127.0.0.1"),
             ("[::1]", "[::1]"), ("[fe80::1%25eth0]", "[fe80::1%25eth0]"), ("ex%61mple.org", "example.org"),
             ("b\u{FC}cher.example", "xn--bcher-kva.example"), ("B%C3%BCCHER.example", "xn--bcher-kva.example"),
-            ("fa\u{DF}.de", "xn--fa-hia.de"), ("a\u{3002}b", "a.b"), ("xn--bcher-kva.example", "xn--bcher-kva.example"),
+            ("fa\u{DF}.de", "xn--fa-hia.de"), ("a\u{3002}b", "a.b"),
+            ("256.0.0.1.", "256.0.0.1."), ("1.2.3.4.5.", "1.2.3.4.5."),
+            ("xn--bcher-kva.example", "xn--bcher-kva.example"),
         ])
     func written(_ host: String, _ normalized: String) throws {
         #expect(try URLHost.normalized(host[...]) == normalized)
@@ -23,6 +25,7 @@ import Testing
             "a?b",
             "a\\b", "a<b", "a>b", "a^b", "a|b", "a%", "a%25", "%FF", "a\"b", "a{b}", "a`b", "[", "[]", "[::1", "[::1]]", "[a%5D]",
             "[::1%25]",
+            "127.0.0.1.", "127.1.", "0X7f.1.", "2130706433.", "%31%32%37.1%2E", "127.1\u{3002}", "::1.",
             "a..b", ".a", "a..", "..", ".", "a,b", "a;b", "(a)", "a+b", "!a", "a=", "a*", "a&b", "a$", "a'",
             "[::1%eth0]", "[1.2.3.4]", "a\u{FF0F}b", "\u{FC}/b", "\u{FC}%20", "\u{AD}", "\u{202E}a", "xn--\u{FC}",
         ])

@@ -82,6 +82,7 @@ import Testing
             ("ftp://example.org/", [:], [], "unsupportedScheme(\"ftp\")"),
             ("ws:///x", [:], [], "invalidURL(\"ws:///x\")"),
             ("ws://u:p@example.org/#f", [:], [], "invalidURL(\"ws://example.org/#f\")"),
+            ("ws://127.1./", [:], [], "invalidURL(\"ws://127.1./\")"),
             ("ws://example.org:99999/", [:], [], "invalidURL(\"ws://example.org:99999/\")"),
             ("ws://example.org/", ["Sec-WebSocket-Key": "x"], [], "invalidHeader(name: \"Sec-WebSocket-Key\")"),
             ("ws://example.org/", ["connection": "close"], [], "invalidHeader(name: \"connection\")"),

@@ -130,7 +130,8 @@ import Testing
                 "http://b\u{7F}/", "http://b%7F/", "http://b%00/", "http://b%0D%0AX/", "http://b c/", "http://b%20c/", "http://b%5Bc/",
                 "http://b%5D/", "http://b%2Fc/", "http://b%40c/", "http://b%3Ac/", "http://b<c/", "http://b^c/", "http://b|c/",
                 "http://b%25/",
-                "http://b../", "http://b..c/", "//.b/", "http://" + String(repeating: "b.", count: 600) + "c/",
+                "http://b../", "http://127.0.0.1./", "//127.1.:80/",
+                "http://b..c/", "//.b/", "http://" + String(repeating: "b.", count: 600) + "c/",
                 "http://b\u{FF0F}c/", "http://b%FF/", "http://\u{AD}/", "http://[x]/", "http://xn--\u{FC}/",
             ])
     func badLocations(_ location: String) {

@@ -13,7 +13,7 @@ import Testing
     private static let hosts: [[String]] = [
         ["example.org", "EXAMPLE.org", "example.org.", "ex%61mple.org"],
         ["xn--bcher-kva.example", "b\u{FC}cher.example", "B\u{DC}CHER.example.", "b%C3%BCcher.example", "b\u{FC}cher\u{3002}example"],
-        ["127.0.0.1", "127.1", "0x7f.1", "2130706433", "0177.0.0.1", "%31%32%37.1", "127.0.0.1.", "[::ffff:127.0.0.1]", "[::FFFF:7f00:1]"],
+        ["127.0.0.1", "127.1", "0x7f.1", "2130706433", "0177.0.0.1", "%31%32%37.1", "[::ffff:127.0.0.1]", "[::FFFF:7f00:1]"],
         ["\u{FF11}\u{FF10}\u{FF0E}1", "10.0.0.1"],
         ["[2001:db8::a]", "[2001:DB8:0:0:0:0:0:A]", "[2001:db8::0.0.0.10]", "[2001:db8::a%25eth0]"],
         ["[fe80::1%25eth0]", "[FE80:0::1%25eth0]"], ["[fe80::1%25eth1]"], ["[fe80::1]"],
@@ -108,3 +108,18 @@ import Testing
         #expect(Set(urls.map { Transfer.hostKey(of: $0) }).count == urls.count)
     }
 }
+    @Test("an address with the dot of the root is no host, and no spelling of the address", arguments: ["127.0.0.1.", "127.1.", "0x7f.1."])
+    func root(_ host: String) throws {
+        #expect(ServerTrustPolicyManager(policies: [host: .disableEvaluation]).unusableKeys == [host])
+        #expect(ServerTrustPolicyManager(policies: ["127.0.0.1": .disableEvaluation]).serverTrustPolicy(forHost: host) == nil)
+        #expect(RouteTable([host: 1]).unusableKey == host)
+        #expect(RouteTarget(host: "example.org", port: 80).moved(to: "\(host):81") == nil)
+        #expect(ProxyExceptions([host]).unusable == host)
+        #expect(!ProxyExceptions(["127.0.0.0/8"]).contains(try #require(RouteTarget(url: "http://\(host)/"))))
+        #expect(throws: CurlewError.self) { try HSTSStore.memory.set(HSTSHost(host: host, expirationDate: .distantFuture)) }
+        #expect(throws: CurlewError.self) { try Streamable(host: host, port: 80, isSecure: false).validated() }
+        let store = CookieStore.memory
+        try? store.set(Cookie(name: "a", value: "b", domain: host))
+        #expect(try store.cookies(for: "http://127.0.0.1/".asURL()).isEmpty)
+    }
+
