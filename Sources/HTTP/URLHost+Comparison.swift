@@ -8,7 +8,8 @@ extension URLHost {
     ///
     /// Percent-decoded, in ASCII by IDNA, in lower case, without the dot of the root. An IPv4 address is four decimal numbers, also where
     /// it was one of the other forms that libcurl and `inet_aton` read (`127.1`, `0x7f.1`, `2130706433`); an IPv6 address is in the form of
-    /// `inet_ntop`, without brackets, and with its zone after a percent sign, unless it stands for an IPv4 address (`::ffff:127.0.0.1`).
+    /// `inet_ntop`, without brackets, and with its zone after a percent sign, unless it stands for an IPv4 address (`::ffff:127.0.0.1`). A
+    /// zone is an interface by name, also where it was given by number; one that is none of this system stays as it is.
     package static func comparable(_ host: Slice<UnsafeRawBufferPointer>) -> String {
         if isPlain(host) { return lowercased(host) }
         return parsed(String(decoding: host, as: UTF8.self)) ?? lowercased(host)
@@ -64,7 +65,6 @@ extension URLHost {
         return addressV4(labels) ?? String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The address of one to four numbers, of which the last one takes all the bytes that are left.
     /// Whether a name is an IPv4 address, in any notation, with the dot of the root.
     ///
     /// libcurl, `getaddrinfo` and a server of names look it up as a name, and it is none; others, a proxy among them, read the address.
@@ -74,6 +74,7 @@ extension URLHost {
         return addressV4(bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)) != nil
     }
 
+    /// The address of one to four numbers, of which the last one takes all the bytes that are left.
     private static func addressV4(_ labels: [ArraySlice<UInt8>]) -> String? {
         guard labels.count <= 4 else { return nil }
         var address: UInt32 = 0
@@ -117,7 +118,23 @@ extension URLHost {
         else { return nil }
         let name = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         // Only the address of a link needs a zone; that of another one is ignored, by libcurl or by the system.
-        return zone.isEmpty || !isOfLink(address) ? name : "\(name)%\(String(decoding: zone, as: UTF8.self))"
+        guard !zone.isEmpty, isOfLink(address), let zone = normalZone(String(decoding: zone, as: UTF8.self)) else { return name }
+        // What begins like an escaped percent sign is escaped, so that the normal form is that of itself.
+        return "\(name)%\(zone.utf8.count > 2 && zone.hasBytePrefix("25") ? "25" : "")\(zone)"
+    }
+
+    /// The name of the interface that a zone stands for, by number or by any of its names, read as libcurl does: as a number if it is one.
+    /// The zone itself where this system has no such interface, and `nil` for zone 0, which is none.
+    private static func normalZone(_ zone: String) -> String? {
+        let isNumber = zone.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        let number = isNumber ? UInt32(zone).flatMap { $0 < .max ? $0 : nil } : nil
+        if number == 0 { return nil }
+        let index = number ?? if_nametoindex(zone)
+        var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
+        guard index > 0, if_indextoname(index, &name) != nil else { return number.map { String($0) } ?? zone }
+        let text = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        // Of an interface whose name can't stand in a URL the number is one form as well, and so it is of one whose name is a number.
+        return text.utf8.allSatisfy { isZoneByte($0) } && UInt32(text) == nil ? text : String(index)
     }
 
     /// The IPv4 address that an IPv6 address stands for, and leads to (RFC 4291, section 2.5.5.2); `nil` for another one.

@@ -83,7 +83,7 @@ struct HandshakeRequest: Sendable {
     private static func head(
         _ target: Target, _ headers: HTTPHeaders, _ subprotocols: [String], _ compression: WebSocketCompression?, _ key: String
     ) -> Data {
-        var lines = ["GET \(target.pathAndQuery) HTTP/1.1", "Host: \(headers["Host"] ?? target.authority)"]
+        var lines = ["GET \(target.pathAndQuery) HTTP/1.1", "Host: \(headers["Host"] ?? target.hostField)"]
         lines += ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: \(key)", "Sec-WebSocket-Version: 13"]
         if !subprotocols.isEmpty { lines.append("Sec-WebSocket-Protocol: \(subprotocols.joined(separator: ", "))") }
         if let compression { lines.append("Sec-WebSocket-Extensions: \(DeflateAgreement.offer(compression))") }
@@ -127,10 +127,20 @@ struct HandshakeRequest: Sendable {
         /// The same URL with an HTTP scheme.
         var httpURL: String { "\(isSecure ? "https" : "http")://\(authority)\(pathAndQuery)" }
 
-        /// Host and port as in the `Host` field, without the scheme's default port.
-        var authority: String {
+        /// Host and port as in a URL, without the scheme's default port.
+        private var authority: String { Self.authority(host, isDefault ? nil : port) }
+
+        /// The same without the zone of an address, which is nobody's but this system's (RFC 6874, section 1), as libcurl sends it.
+        var hostField: String {
+            let address = host.unicodeScalars.contains(":") ? String(host.prefixScalars { $0 != "%" }) : host
+            return Self.authority(address, isDefault ? nil : port)
+        }
+
+        private var isDefault: Bool { port == (isSecure ? 443 : 80) }
+
+        private static func authority(_ host: String, _ port: Int?) -> String {
             let name = host.unicodeScalars.contains(":") ? "[\(host)]" : host
-            return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
+            return port.map { "\(name):\($0)" } ?? name
         }
     }
 }

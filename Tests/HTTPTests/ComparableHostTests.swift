@@ -62,6 +62,25 @@ import Testing
         }
     }
 
+    @Test("a zone is the interface's name, also where it is given by number") func zones() throws {
+        let interfaces = try #require(if_nameindex())
+        defer { if_freenameindex(interfaces) }
+        let (index, name) = (interfaces[0].if_index, String(cString: interfaces[0].if_name))
+        for zone in [name, "25\(name)", "\(index)", "25\(index)", "00\(index)"] {
+            #expect("fe80::1%\(zone)".comparableHost == "fe80::1%\(name)", "\(zone)")
+            #expect("[FE80:0::1%\(zone)]".comparableHost == "fe80::1%\(name)", "\(zone)")
+        }
+        #expect(HTTPOrigin(url: "https://[fe80::1%25\(index)]/") == HTTPOrigin(url: "https://[fe80::1%25\(name)]/"))
+        // Zone 0 is none, and what names no interface stays.
+        for (host, normal) in [
+            ("fe80::1%0", "fe80::1"), ("fe80::1%04000000000", "fe80::1%4000000000"), ("fe80::1%4294967295", "fe80::1%4294967295"),
+            ("fe80::1%-1", "fe80::1%-1"), ("fe80::1%no-such", "fe80::1%no-such"), ("fe80::1%2525x", "fe80::1%2525x"),
+        ] {
+            #expect(host.comparableHost == normal)
+            #expect(normal.comparableHost == normal)
+        }
+    }
+
     @Test("every notation of an IPv4 address is the one of four decimal numbers") func notations() {
         var state: UInt64 = 38
         for _ in 0..<2000 {

@@ -50,6 +50,8 @@ import Testing
             ("WSS://example.org:80?q", "example.org", 80, true, "GET /?q HTTP/1.1", "Host: example.org:80"),
             ("https://[::1]:443/", "::1", 443, true, "GET / HTTP/1.1", "Host: [::1]"),
             ("ws://[::1]:9/", "::1", 9, false, "GET / HTTP/1.1", "Host: [::1]:9"),
+            ("ws://[fe80::1%25eth0]:9/", "fe80::1%25eth0", 9, false, "GET / HTTP/1.1", "Host: [fe80::1]:9"),
+            ("wss://[fe80::1%254]/", "fe80::1%254", 443, true, "GET / HTTP/1.1", "Host: [fe80::1]"),
         ])
     func urls(_ url: String, _ host: String, _ port: Int, _ isSecure: Bool, _ first: String, _ second: String) throws {
         let request = try request(url)
@@ -80,9 +82,9 @@ import Testing
         "invalid requests are rejected",
         arguments: [
             ("ftp://example.org/", [:], [], "unsupportedScheme(\"ftp\")"),
+            ("ws://127.1./", [:], [], "invalidURL(\"ws://127.1./\")"),
             ("ws:///x", [:], [], "invalidURL(\"ws:///x\")"),
             ("ws://u:p@example.org/#f", [:], [], "invalidURL(\"ws://example.org/#f\")"),
-            ("ws://127.1./", [:], [], "invalidURL(\"ws://127.1./\")"),
             ("ws://example.org:99999/", [:], [], "invalidURL(\"ws://example.org:99999/\")"),
             ("ws://example.org/", ["Sec-WebSocket-Key": "x"], [], "invalidHeader(name: \"Sec-WebSocket-Key\")"),
             ("ws://example.org/", ["connection": "close"], [], "invalidHeader(name: \"connection\")"),

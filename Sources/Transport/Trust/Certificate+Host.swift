@@ -7,7 +7,9 @@ extension Certificate {
     /// The common name is ignored, and wildcards don't match addresses.
     public func isValid(forHost host: String) -> Bool {
         let name = host.comparableHost
-        if let address = IPAddress(name) { return alternativeNames.contains(.ipAddress(address.description)) }
+        // A certificate has addresses without a zone.
+        let bare = name.unicodeScalars.contains(":") ? String(name.prefixScalars { $0 != "%" }) : name
+        if let address = IPAddress(bare) { return alternativeNames.contains(.ipAddress(address.description)) }
         return alternativeNames.contains { if case .dnsName(let pattern) = $0 { Self.covers(pattern.lowercased(), name) } else { false } }
     }
 

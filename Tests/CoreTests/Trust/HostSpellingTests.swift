@@ -10,7 +10,7 @@ import Testing
 /// Whatever is kept for a host is found by every spelling of it, in the key and in the URL, and by no other host.
 @Suite(.timeLimit(.minutes(1))) struct HostSpellingTests {
     /// Spellings of one host each, as in a key; those of other hosts are not equal.
-    private static let hosts: [[String]] = [
+    private static let usual: [[String]] = [
         ["example.org", "EXAMPLE.org", "example.org.", "ex%61mple.org"],
         ["xn--bcher-kva.example", "b\u{FC}cher.example", "B\u{DC}CHER.example.", "b%C3%BCcher.example", "b\u{FC}cher\u{3002}example"],
         ["127.0.0.1", "127.1", "0x7f.1", "2130706433", "0177.0.0.1", "%31%32%37.1", "[::ffff:127.0.0.1]", "[::FFFF:7f00:1]"],
@@ -18,6 +18,16 @@ import Testing
         ["[2001:db8::a]", "[2001:DB8:0:0:0:0:0:A]", "[2001:db8::0.0.0.10]", "[2001:db8::a%25eth0]"],
         ["[fe80::1%25eth0]", "[FE80:0::1%25eth0]"], ["[fe80::1%25eth1]"], ["[fe80::1]"],
     ]
+
+    private static let hosts = usual + loopback
+
+    /// A zone by the interface's name and by its number.
+    private static var loopback: [[String]] {
+        ["lo", "lo0"].compactMap { (name: String) -> [String]? in
+            let index = if_nametoindex(name)
+            return index > 0 ? ["[fe80::1%25\(name)]", "[fe80::1%25\(index)]"] : nil
+        }
+    }
 
     /// Whether what is kept for a key applies to a URL; `nil` where the key is refused.
     private static var features: [(name: String, applies: (_ key: String, _ host: String) throws -> Bool?)] {
@@ -103,11 +113,6 @@ import Testing
         #expect(count > 100)
     }
 
-    @Test("scheme and port are part of the key of the limit of connections") func limits() {
-        let urls = ["http://h/", "https://h/", "http://h:81/", "http://g/", "http://h:443/"]
-        #expect(Set(urls.map { Transfer.hostKey(of: $0) }).count == urls.count)
-    }
-}
     @Test("an address with the dot of the root is no host, and no spelling of the address", arguments: ["127.0.0.1.", "127.1.", "0x7f.1."])
     func root(_ host: String) throws {
         #expect(ServerTrustPolicyManager(policies: [host: .disableEvaluation]).unusableKeys == [host])
@@ -123,3 +128,8 @@ import Testing
         #expect(try store.cookies(for: "http://127.0.0.1/".asURL()).isEmpty)
     }
 
+    @Test("scheme and port are part of the key of the limit of connections") func limits() {
+        let urls = ["http://h/", "https://h/", "http://h:81/", "http://g/", "http://h:443/"]
+        #expect(Set(urls.map { Transfer.hostKey(of: $0) }).count == urls.count)
+    }
+}

@@ -72,6 +72,13 @@ import Testing
         #expect(leaf.isValid(forHost: host) == isValid)
     }
 
+    @Test("a certificate has addresses without a zone") func zone() throws {
+        let identity = try CertificateAuthority().issue("fe80::1")
+        let certificate = try #require(Certificate(pem: Data(identity.chain.utf8)))
+        for host in ["fe80::1", "fe80::1%no-such", "[fe80::1%25no-such]"] { #expect(certificate.isValid(forHost: host)) }
+        for host in ["fe80::2%no-such", "fe80::1%", "fe80::1%a/b"] { #expect(!certificate.isValid(forHost: host)) }
+    }
+
     @Test("the common name is not a host's name") func commonName() throws {
         let root = try #require(Certificate(pem: Data(TestCertificates.root.utf8)))
         #expect(!root.isValid(forHost: "Curlew Test Root"))
