@@ -6,9 +6,10 @@ import CurlewHTTP
 /// Requests are equal if they have the same type, URL and header fields, the same session manager, options that lead to the same server (such
 /// as `addresses`), and are sent the same cookies: a result obtained with a token is supplied only to requests with that token. What an
 /// ``SessionManager/interceptor`` of the session, its delegate's answer to a challenge, its ``SessionConfiguration/credentialStorage`` or a
-/// subclass of ``SessionManager`` adds is not known before a request is sent, so results of such sessions are not cached; nor is a result during whose request the cookies have changed, or
-/// anything if another hook calls this one outside of the task in which it is called itself. HTTP's caching rules are not applied. The
-/// hook is a reference type: services with one session manager that use the same hook share its cache.
+/// subclass of ``SessionManager`` adds is not known before a request is sent, so results of such sessions are not cached. Nor is a result
+/// during whose request the cookies have changed, or anything if another hook calls this one outside of the task in which it is called
+/// itself. HTTP's caching rules are not applied. The hook is a reference type: services with one session manager that use the same hook
+/// share its cache.
 public final class CachingServiceHook: ServiceHook {
     private struct Key: Hashable {
         let type: ObjectIdentifier
