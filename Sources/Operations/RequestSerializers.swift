@@ -54,9 +54,10 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
         setValue(header.value, forHTTPHeaderField: header.key)
     }
 
-    /// Sets `Authorization` to `Token token="…"`.
+    /// Sets `Authorization` to `Token token="…"`, with quotation marks and backslashes of the token escaped. A request fails if the token
+    /// has a line break or another control character than a tab.
     public func setAuthorizationHeader(token: String) {
-        setValue("Token token=\"\(token)\"", forHTTPHeaderField: "Authorization")
+        setValue("Token token=\(token.quotedString)", forHTTPHeaderField: "Authorization")
     }
 
     /// Removes `Authorization`.

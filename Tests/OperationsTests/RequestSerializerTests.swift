@@ -40,18 +40,33 @@ import Testing
         #expect(request.httpBody == nil)
     }
 
-    @Test("a header field that Foundation drops stays, so that the request is refused, and the error names it")
-    func fieldWithLineBreak() async throws {
+    @Test(
+        "a header field that Foundation drops stays, so that the request is refused, and the error names it",
+        arguments: ["abc\n", "abc\r\nX-Other: 1", "\"\r\n\u{301}X-Other: 1", "\\\u{0}", "\u{1B}", "\u{7F}"]
+    ) func fieldWithLineBreak(_ token: String) async throws {
         let serializer = HTTPRequestSerializer()
-        serializer.setAuthorizationHeader(token: "abc\n")
+        serializer.setAuthorizationHeader(token: token)
         let request = try serializer.request(method: "GET", url: url)
-        #expect(request.value(forHTTPHeaderField: "Authorization") == "Token token=\"abc\n\"")
+        #expect(request.value(forHTTPHeaderField: "Authorization") == "Token token=\(token.quotedString)")
         let operation = HTTPRequestOperation(request: request)
         await withTrackedContinuation { ended in
             operation.completionBlock = { ended.resume() }
             operation.start()
         }
         #expect("\(try #require(operation.error))".contains("Authorization"))
+    }
+
+    @Test(
+        "a token adds no parameter to its field",
+        arguments: [
+            ("a\", admin=\"1", #""a\", admin=\"1""#), (#"a\"#, #""a\\""#), (#"\", b="\"#, #""\\\", b=\"\\""#),
+            ("\"\u{301}\\\u{200D}", "\"\\\"\u{301}\\\\\u{200D}\""), ("a\tb", "\"a\tb\""), ("", "\"\""),
+        ]) func quotedToken(_ token: String, _ quoted: String) throws
+    {
+        let serializer = HTTPRequestSerializer()
+        serializer.setAuthorizationHeader(token: token)
+        let value = try #require(serializer.request(method: "GET", url: url).value(forHTTPHeaderField: "Authorization"))
+        #expect(Array(value.utf8) == Array("Token token=\(quoted)".utf8))
     }
 
     @Test("other methods have a form body, even an empty one", arguments: ["POST", "PUT", "PATCH"])

@@ -151,19 +151,15 @@ extension CacheStatus: CustomStringConvertible {
     public var description: String {
         let isToken = cache.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"(),/:;<=>?@[\\]{}".utf8.contains($0) }
         let startsWithLetter = cache.utf8.first.map { (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0) } ?? false
-        var text = isToken && startsWithLetter ? cache : Self.quoted(cache)
+        var text = isToken && startsWithLetter ? cache : cache.quotedString
         if isHit { text += "; hit" }
         if let forward { text += "; fwd=\(forward.rawValue)" }
         if let forwardStatus { text += "; fwd-status=\(forwardStatus)" }
         if let timeToLive { text += "; ttl=\(timeToLive)" }
         if isStored { text += "; stored" }
         if isCollapsed { text += "; collapsed" }
-        if let key { text += "; key=\(Self.quoted(key))" }
-        if let detail { text += "; detail=\(Self.quoted(detail))" }
+        if let key { text += "; key=\(key.quotedString)" }
+        if let detail { text += "; detail=\(detail.quotedString)" }
         return text
-    }
-
-    private static func quoted(_ text: String) -> String {
-        "\"" + text.replacingScalars("\\", with: "\\\\").replacingScalars("\"", with: "\\\"") + "\""
     }
 }

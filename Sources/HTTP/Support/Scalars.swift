@@ -95,4 +95,10 @@ extension StringProtocol {
 extension String {
     /// Whether the text names a file of a directory and leads nowhere else: by its bytes, as the file system reads it.
     package var isFileName: Bool { !isEmpty && self != "." && self != ".." && utf8.allSatisfy { $0 != UInt8(ascii: "/") && $0 != 0 } }
+
+    /// The text as a quoted string (RFC 9110, section 5.6.4), with quotation marks and backslashes escaped. Control characters are left,
+    /// so that a field with them is invalid.
+    package var quotedString: String {
+        "\"" + replacingScalars("\\", with: "\\\\").replacingScalars("\"", with: "\\\"") + "\""
+    }
 }

@@ -90,6 +90,6 @@ enum CurlForm {
 
     private static func quoted(_ text: String, always: Bool = false) -> String {
         guard always || text.unicodeScalars.contains(where: { "\";,\\".unicodeScalars.contains($0) }) else { return text }
-        return "\"" + text.replacingScalars("\\", with: "\\\\").replacingScalars("\"", with: "\\\"") + "\""
+        return text.quotedString
     }
 }

@@ -119,12 +119,13 @@ struct DigestSession: Sendable {
         let request = algorithm.digest("\(method):\(target)")
         let middle = challenge.hasQualityOfProtection ? "\(nonceCount):\(clientNonce):auth:" : ""
         let response = algorithm.digest("\(secret):\(challenge.nonce):\(middle)\(request)")
-        var fields = userFields + ["realm=\(challenge.realm.quoted)", "nonce=\(challenge.nonce.quoted)", "uri=\(target.quoted)"]
+        var fields = userFields
+        fields += ["realm=\(challenge.realm.quotedString)", "nonce=\(challenge.nonce.quotedString)", "uri=\(target.quotedString)"]
         if challenge.namesAlgorithm { fields.append("algorithm=\(algorithm.name)") }
         if challenge.hasQualityOfProtection { fields += ["qop=auth", "nc=\(nonceCount)"] }
-        if challenge.hasQualityOfProtection || algorithm.isSession { fields.append("cnonce=\(clientNonce.quoted)") }
-        fields.append("response=\(response.quoted)")
-        if let opaque = challenge.opaque { fields.append("opaque=\(opaque.quoted)") }
+        if challenge.hasQualityOfProtection || algorithm.isSession { fields.append("cnonce=\(clientNonce.quotedString)") }
+        fields.append("response=\(response.quotedString)")
+        if let opaque = challenge.opaque { fields.append("opaque=\(opaque.quotedString)") }
         return "Digest " + fields.joined(separator: ", ")
     }
 
@@ -149,10 +150,10 @@ struct DigestSession: Sendable {
 
     private var userFields: [String] {
         if challenge.hashesUser {
-            return ["username=\(challenge.algorithm.digest("\(user):\(challenge.realm)").quoted)", "userhash=true"]
+            return ["username=\(challenge.algorithm.digest("\(user):\(challenge.realm)").quotedString)", "userhash=true"]
         }
         // The extended notation (RFC 8187) is used only with charset=UTF-8 (RFC 7616, section 3.4).
-        guard challenge.isUTF8, !user.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else { return ["username=\(user.quoted)"] }
+        guard challenge.isUTF8, !user.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else { return ["username=\(user.quotedString)"] }
         return ["username*=UTF-8''\(user.extendedValue)"]
     }
 
@@ -166,11 +167,6 @@ struct DigestSession: Sendable {
 extension String {
     /// Whether the text is valid in a header field: a line break would begin another one.
     fileprivate var isSendable: Bool { utf8.allSatisfy { ($0 >= 0x20 || $0 == 0x09) && $0 != 0x7F } }
-
-    /// As a quoted string (RFC 9110, section 5.6.4).
-    fileprivate var quoted: String {
-        "\"" + replacingScalars("\\", with: "\\\\").replacingScalars("\"", with: "\\\"") + "\""
-    }
 
     /// Percent-encoded as the value of an extended parameter (RFC 8187, section 3.2.1).
     fileprivate var extendedValue: String {
