@@ -111,14 +111,36 @@ extension FuzzTarget {
                 if !"\\\"$`".utf8.contains(next) { result.append(byte) }
                 result.append(next)
             case UInt8(ascii: "$"):
-                try require(rest.starts(with: "(printf '\\".utf8), "an expansion")
+                // fish misreads some texts that follow a command, and shells remove the line feeds at its end.
+                try require(result.isEmpty && rest.starts(with: "(printf '".utf8), "an expansion")
                 rest = rest.dropFirst("(printf '".utf8.count)
-                while rest.popFirst() == UInt8(ascii: "\\") {
-                    guard let printed = UInt8(text(Array(rest.prefix(3))), radix: 8) else { throw Failure(description: "no octal digits") }
-                    if printed != 0 { result.append(printed) }
-                    rest = rest.dropFirst(3)
+                result = try printed(&rest)
+                try require(rest.popFirst() == UInt8(ascii: ")") && result.last != UInt8(ascii: "\n"), "another command")
+                let last = rest.prefix { $0 == UInt8(ascii: "\n") }
+                try require(rest[last.endIndex...].first == UInt8(ascii: "\""), "text after a command")
+            default: result.append(byte)
+            }
+        }
+        throw Failure(description: "an open quote")
+    }
+
+    /// What `printf` prints for a format in single quotes.
+    private static func printed(_ rest: inout ArraySlice<UInt8>) throws -> [UInt8] {
+        var result: [UInt8] = []
+        try require(rest.first != UInt8(ascii: "-"), "an option of printf")
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "'"): return result
+            case UInt8(ascii: "!"): throw Failure(description: "a history expansion")
+            case UInt8(ascii: "%"):
+                try require(rest.popFirst() == byte, "a conversion")
+                result.append(byte)
+            case UInt8(ascii: "\\"):
+                guard let printed = UInt8(text(Array(rest.prefix(3))), radix: 8), printed != 0 else {
+                    throw Failure(description: "no octal digits")
                 }
-                try require(rest.popFirst() == UInt8(ascii: ")"), "another command")
+                result.append(printed)
+                rest = rest.dropFirst(3)
             default: result.append(byte)
             }
         }

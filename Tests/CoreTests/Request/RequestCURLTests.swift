@@ -106,6 +106,39 @@ import Testing
         }
     }
 
+    @Test("every shell reads a word as it is", arguments: ["sh", "dash", "bash", "zsh", "fish"])
+    func words(_ name: String) async throws {
+        guard ChildProcess.path(of: name) != nil else { return }
+        let directory = try TemporaryDirectory()
+        let stub = try directory.write(Data("#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n".utf8), to: "stub")
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: stub.path)
+        let keys = ["\t", "\u{1B}", "\r", "\u{7F}", "\u{85}", "\u{202E}", "\u{0}"]
+        // After some of them fish looks for an index, a variable or a parenthesis.
+        let others = [
+            "[1]", "[", "$", "$x", "$(id)", "(", ")(a(", "'", "\"", "\\", "\\011", "`id`", "!", "7", "-x", "%d", "%", "~", "^", "\n^", "\n",
+            "=", "{a,b}", "*", "\u{301}", "\u{200D}", "\u{FE0F}", "\u{20DD}", "\u{F600}",
+        ]
+        let words = keys.flatMap { key in others.flatMap { ["\(key)\($0)", "\($0)\(key)", "\($0)\(key)\(key)$\($0)!\(key)\($0)"] } }
+        let commands = words.flatMap { [$0.quotedForShell(), $0.quotedForShell(singly: true)] }
+        let lines = stride(from: 0, to: commands.count, by: 50).map { start in
+            "./stub \(commands[start..<min(start + 50, commands.count)].joined(separator: " "))\n"
+        }
+        try directory.write(Data(lines.joined().utf8), to: "script")
+        let shell = try ChildProcess(
+            name, "-c", "cd '\(directory.url.path)'; . ./script; ./stub end", environment: ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"])
+        let (status, output) = await shell.finish()
+        #expect(status == 0)
+        let bytes = Array(output.joined(separator: "\n").utf8)
+        let read = bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast().map { Array($0) }
+        // No argument contains a NUL.
+        var expected = words.flatMap { word in repeatElement(word.utf8.filter { $0 != 0 }, count: 2) }
+        expected.append(Array("end".utf8))
+        #expect(read.count == expected.count)
+        for (read, expected) in zip(read, expected) where read != expected {
+            Issue.record("\(String(decoding: expected, as: UTF8.self).debugDescription) is \(String(decoding: read, as: UTF8.self))")
+        }
+    }
+
     @Test("keys of a terminal are not in a command")
     func keys() {
         let manager = SessionManager(mock: MockTransport())
@@ -114,7 +147,7 @@ import Testing
         // Without what joins the lines.
         let command = request.cURLDescription(redacting: false).replacingScalars(" \\\n\t", with: " ")
         #expect(!command.unicodeScalars.contains { $0.properties.generalCategory == .control && $0 != "\n" })
-        #expect(command.contains(#"-d "a$(printf '\033')[201~$(printf '\015')id$(printf '\011')"#))
+        #expect(command.contains("-d \"$(printf 'a\\033[201~\\015id\\011\n\\302\\205\\342\\200\\256')\""))
     }
 
     @Test("curl's own interpretation of arguments is disabled")
@@ -220,7 +253,7 @@ import Testing
         defer { manager.invalidateAndCancel() }
         let request = manager.upload(Data("a\n\u{1B}[2J".utf8), to: "http://mock/")
         #expect(request.cURLDescription().contains(#"-d "a\\n\\u{1B}[2J""#))
-        #expect(request.cURLDescription(redacting: false).contains("-d \"a\n$(printf '\\033')[2J\""))
+        #expect(request.cURLDescription(redacting: false).contains("-d \"$(printf 'a\n\\033[2J')\""))
     }
 
     @Test("a request without a URL gives a fixed sentence")
