@@ -9,8 +9,9 @@ public enum SuggestedFileName {
     /// Returns the name that a `Content-Disposition` suggests (RFC 6266), or else that of the URL's path; `download` without either.
     ///
     /// `filename*` (RFC 8187) has precedence. Only what follows the last slash or backslash counts; control characters are removed, and at
-    /// the beginning dots, hyphens, tildes and marks: the name is no hidden file, no option of a program that a shell gives `*`, no
-    /// home directory, as which `URL(fileURLWithPath:)` reads `~name`, and combines with no slash. It has 200 bytes of UTF-8 at most.
+    /// the beginning dots, hyphens, tildes, marks and other scalars that combine with a slash: the name is no hidden file, no option of a
+    /// program that a shell gives `*`, and no home directory, as which `URL(fileURLWithPath:)` reads `~name`. It has 200 bytes of UTF-8 at
+    /// most.
     public static func name(contentDisposition: String? = nil, url: URL) -> String {
         let last = url.path(percentEncoded: true).splitScalars(separator: "/").last.map(String.init)
         let candidates = [contentDisposition.flatMap(suggestion), last.map { $0.removingPercentEncoding ?? $0 }]
@@ -22,16 +23,18 @@ public enum SuggestedFileName {
         // removed between the pieces of a path afterwards.
         let visible = text.filterScalars { !isHidden($0) }
         let last = visible.splitScalars(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? ""
-        var name = last.dropScalars { ".-~".unicodeScalars.contains($0) || $0.properties.isWhitespace || isMark($0) }
+        var name = last.dropScalars { ".-~".unicodeScalars.contains($0) || $0.properties.isWhitespace || combines($0) }
         while name.utf8.count > longest { name = name.dropLastScalars() }
         let result = String(name.trimmingScalars(while: \.properties.isWhitespace))
         return result.isFileName ? result : ""
     }
 
-    private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
+    /// Whether the scalar is a mark, or may become one Character with a slash before it: code that looks for separators by Character,
+    /// as some of Foundation's does, finds none there. Letters and modifiers do so, too (U+0E33, U+FF9E, U+1F3FB).
+    private static func combines(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .nonspacingMark, .spacingMark, .enclosingMark: true
-        default: false
+        default: "/\(scalar)".count == 1
         }
     }
 

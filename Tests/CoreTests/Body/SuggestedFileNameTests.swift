@@ -29,7 +29,9 @@ import Testing
 
     @Test(
         "a mark after a separator hides no path",
-        arguments: ["\u{200D}", "\u{301}", "\u{FE0F}", "\u{20DD}", "\u{200D}\u{301}", "\u{301}\u{200D}"],
+        arguments: [
+            "\u{200D}", "\u{301}", "\u{FE0F}", "\u{20DD}", "\u{200D}\u{301}", "\u{301}\u{200D}", "\u{E33}", "\u{FF9E}", "\u{1F3FB}",
+        ],
         ["/", "\\"]
     ) func marks(_ mark: String, _ separator: String) throws {
         let path = "x\(separator)\(mark)..\(separator)\(mark)..\(separator)\(mark)outside"
@@ -41,6 +43,24 @@ import Testing
         #expect(SuggestedFileName.name(url: try #require(URL(string: "https://example.org/\(encoded)"))) == "outside")
         let absolute = try #require(URL(string: "https://example.org/%2F\(encoded.suffix(encoded.count - 3))"))
         #expect(SuggestedFileName.name(url: absolute) == "outside")
+    }
+
+    @Test("no name begins with a scalar that combines with a slash") func combining() throws {
+        let url = try #require(URL(string: "https://example.org/dir/last"))
+        var count = 0
+        for start in stride(from: UInt32(0), to: 0x11_0000, by: 256) {
+            let scalars = (start..<start + 256).compactMap(Unicode.Scalar.init)
+            // All at once first: one by one takes seconds.
+            guard String(String.UnicodeScalarView(scalars.flatMap { ["/", $0] })).count < 2 * scalars.count else { continue }
+            for scalar in scalars where "/\(scalar)".count == 1 {
+                count += 1
+                let name = "\(scalar)-\(scalar)~ \(scalar)a\(scalar)"
+                let encoded = name.utf8.map { "%" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+                let result = SuggestedFileName.name(contentDisposition: "attachment; filename*=UTF-8''\(encoded)", url: url)
+                #expect(result.unicodeScalars.first == "a", "\(String(scalar.value, radix: 16))")
+            }
+        }
+        #expect(count > 2000)
     }
 
     @Test(
