@@ -259,7 +259,7 @@ extension TransferOptions {
         reachBox?.value.add(to: &writer)
         writer.add("interface", interface)
         // A proxy only forwards what TLS protects, as long as the server is verified; it may reach addresses that are not allowed here.
-        guard !isSecure || !tls.verifiesServer || addresses.isLimited,
+        guard !isSecure || !tls.verifiesServer || addresses.isLimited, mayUseProxy,
             let proxy = ProxySettings.ofProcess.candidate(isSecure: isSecure, policy: proxy)
         else { return }
         writer.add("proxy", proxy.url)

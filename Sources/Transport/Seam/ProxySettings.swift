@@ -34,14 +34,14 @@ struct ProxySettings {
         exceptions = ProxyExceptions([noProxy])
     }
 
-    /// The proxy that a transfer uses; `nil` for none, as over a Unix domain socket, and for HTTP/3 only.
+    /// The proxy that a transfer uses; `nil` for none.
     ///
     /// The only place that decides it: libcurl's rules for exceptions differ from version to version.
     func proxy(for url: String, isSecure: Bool, options: PreparedOptions) -> Proxy? {
         let policy = options.options.proxy
-        guard let (proxy, _) = candidate(isSecure: isSecure, policy: policy), !proxy.isEmpty,
-            options.options.reachBox?.value.routing.unixSocket == nil, options.options.httpVersion != .http3Only
-        else { return nil }
+        guard options.options.mayUseProxy, let (proxy, _) = candidate(isSecure: isSecure, policy: policy), !proxy.isEmpty else {
+            return nil
+        }
         let exceptions = if case .environment = policy { self.exceptions } else { options.proxyExceptions }
         if let target = RouteTarget(url: url), exceptions.contains(target) { return nil }
         return Proxy(url: proxy)
@@ -70,4 +70,9 @@ extension ProxySettings: CustomReflectable {
     var customMirror: Mirror {
         .redacted(self, ["policy": ProxyPolicy.schemes(http: http, https: https, except: [noProxy])])
     }
+}
+
+extension TransferOptions {
+    /// Whether a proxy is asked at all: not over a Unix domain socket, nor for HTTP/3 only.
+    var mayUseProxy: Bool { reachBox?.value.routing.unixSocket == nil && httpVersion != .http3Only }
 }

@@ -330,13 +330,14 @@ import Testing
                 $0.tls.certificateAuthorityFile = file
             }
         }
-        let first = manager()
+        // The mock ends with the first manager that is released.
+        let (first, second) = (manager(), manager())
         #expect(await load(first) == "1")
         #expect(await load(first) == "1")
-        #expect(await load(manager()) == "1")
+        #expect(await load(second) == "1")
         _ = try directory.write(Data("bc".utf8), to: "root.pem")
         #expect(await load(first) == "2")
-        #expect(await load(manager()) == "2")
+        #expect(await load(second) == "2")
         _ = try directory.write(Data("a".utf8), to: "root.pem")
         #expect(await load(first) == "1")
     }
@@ -392,6 +393,18 @@ import Testing
         #expect(partition(proxied).isEmpty)
         #expect(!partition(proxied, url: "http://mock/").isEmpty)
         #expect(partition(proxied, url: "http://mock/") != partition(other, url: "http://mock/"))
+        // No proxy is asked for HTTP/3 only, nor over a Unix socket.
+        func direct(_ proxy: ProxyPolicy, _ change: @escaping @Sendable (inout TransferOptions) -> Void) -> String {
+            partition(
+                Difference("direct") {
+                    $0.tls.verifiesServer = false
+                    $0.proxy = proxy
+                    change(&$0)
+                })
+        }
+        for change in [{ $0.httpVersion = .http3Only }, { $0.unixSocketPath = "/s" }] as [@Sendable (inout TransferOptions) -> Void] {
+            #expect(direct(.url("http://proxy.test:1"), change) == direct(.none, change))
+        }
     }
 
     /// Each property is part of a partition, or has a reason not to be: a new one has to be put here.
