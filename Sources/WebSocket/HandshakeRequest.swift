@@ -130,7 +130,7 @@ struct HandshakeRequest: Sendable {
         /// Host and port as in a URL, without the scheme's default port.
         private var authority: String { Self.authority(host, isDefault ? nil : port) }
 
-        /// The same without the zone of an address, which is nobody's but this system's (RFC 6874, section 1), as libcurl sends it.
+        /// The same without the zone of an address, which has a meaning on this system only (RFC 6874, section 1), as libcurl sends it.
         var hostField: String {
             let address = host.unicodeScalars.contains(":") ? String(host.prefixScalars { $0 != "%" }) : host
             return Self.authority(address, isDefault ? nil : port)

@@ -226,7 +226,7 @@ import Testing
         delays.sort()
         let (median, last) = (delays[10], delays[19])
         print("invalidation by \(way): median \(median), slowest \(last) of 20")
-        // What is told takes a millisecond or two; what is only noticed later, seconds.
+        // A message takes a millisecond or two; what is only noticed later, seconds.
         #expect(median < .milliseconds(500))
         if SharedLimitTests.isLong { #expect(delays[18] < .milliseconds(50)) }
     }

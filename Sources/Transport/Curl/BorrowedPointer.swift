@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The pointer to an object that a C library keeps without retaining it, and passes to callbacks: whoever sets it keeps the object for as
-/// long as the library may call.
+/// The pointer to an object that a C library keeps without retaining it, and passes to callbacks. The object has to live for as long as the
+/// library may call.
 @inline(__always) func borrowedPointer(to object: AnyObject) -> UnsafeMutableRawPointer { Unmanaged.passUnretained(object).toOpaque() }
 
 extension UnsafeMutableRawPointer {
