@@ -170,3 +170,9 @@ extension URL {
         return String(host).comparableHost
     }
 }
+
+extension String {
+    /// A host without the zone of an IPv6 address, which has a meaning on this system only (RFC 6874, section 1): neither peers nor
+    /// certificates know it.
+    package var withoutZone: String { unicodeScalars.contains(":") ? String(prefixScalars { $0 != "%" }) : self }
+}

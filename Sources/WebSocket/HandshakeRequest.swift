@@ -130,11 +130,8 @@ struct HandshakeRequest: Sendable {
         /// Host and port as in a URL, without the scheme's default port.
         private var authority: String { Self.authority(host, isDefault ? nil : port) }
 
-        /// The same without the zone of an address, which has a meaning on this system only (RFC 6874, section 1), as libcurl sends it.
-        var hostField: String {
-            let address = host.unicodeScalars.contains(":") ? String(host.prefixScalars { $0 != "%" }) : host
-            return Self.authority(address, isDefault ? nil : port)
-        }
+        /// The same without a zone, as libcurl sends it.
+        var hostField: String { Self.authority(host.withoutZone, isDefault ? nil : port) }
 
         private var isDefault: Bool { port == (isSecure ? 443 : 80) }
 

@@ -52,9 +52,14 @@ import Testing
         }
         #expect(await manager.request(server.url).serializingString().response.value == "1 new")
         #expect(await manager.request(server.url).serializingString().response.value == "1 new")
+        try await manager.stream(withSecureHostName: "localhost", port: server.port).write(Data("x".utf8))
         _ = try directory.write(authority.data("other-root.pem"), to: "root.pem")
         let refused = await manager.request(server.url).serializingString().response
         #expect(refused.error?.transferFailure?.kind == .serverCertificate)
+        let stream = await #expect(throws: CurlewError.self) {
+            try await manager.stream(withSecureHostName: "localhost", port: server.port).write(Data("x".utf8))
+        }
+        #expect(stream?.transferFailure?.kind == .serverCertificate)
         _ = try directory.write(authority.data("root.pem"), to: "root.pem")
         #expect(await manager.request(server.url).serializingString().response.value != nil)
     }

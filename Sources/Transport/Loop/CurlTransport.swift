@@ -137,7 +137,10 @@ public final class CurlTransport: Transport {
 
     /// Makes a stream; see ``Transport/makeStream(_:id:observer:)``.
     public func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
-        CurlStream(request, id: id, number: makeNumber(), observer, on: mailbox)
+        var request = request
+        // A session reads the files of transfers, whose partition depends on them.
+        request.options.tls = request.options.tls.read
+        return CurlStream(request, id: id, number: makeNumber(), observer, on: mailbox)
     }
 
     /// Ends all transfers and streams; see ``Transport/shutDown()``.

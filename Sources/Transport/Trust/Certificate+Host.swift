@@ -6,10 +6,8 @@ extension Certificate {
     ///
     /// The common name is ignored, and wildcards don't match addresses.
     public func isValid(forHost host: String) -> Bool {
-        let name = host.comparableHost
-        // A certificate has addresses without a zone.
-        let bare = name.unicodeScalars.contains(":") ? String(name.prefixScalars { $0 != "%" }) : name
-        if let address = IPAddress(bare) { return alternativeNames.contains(.ipAddress(address.description)) }
+        guard let name = URLHost.comparable(ifValid: host) else { return false }
+        if let address = IPAddress(name.withoutZone) { return alternativeNames.contains(.ipAddress(address.description)) }
         return alternativeNames.contains { if case .dnsName(let pattern) = $0 { Self.covers(pattern.lowercased(), name) } else { false } }
     }
 

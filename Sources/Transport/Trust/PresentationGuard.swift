@@ -17,8 +17,7 @@ final class PresentationGuard {
         self.member = member
         setUpCount = member.setUpCount
         tls = member.tls
-        // A certificate has addresses without a zone.
-        host = HTTPOrigin(url: member.url).map { String($0.host.prefixScalars { $0 != "%" }) } ?? ""
+        host = HTTPOrigin(url: member.url)?.host.withoutZone ?? ""
     }
 
     /// Whether a connection may present a certificate, and something decides on it that is not verified in the handshake.
