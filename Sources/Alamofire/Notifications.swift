@@ -7,6 +7,9 @@ extension Notification.Name {
     ///
     /// Posted to `NotificationCenter.default`, on the session's queue, in the order of events: a slow observer delays the session's other
     /// requests. `userInfo` has the ``/CurlewCore/SessionTask`` under `Notification.Key.Task`.
+    ///
+    /// Foundation of Swift 6.2 finds no observers of an object that is no `NSObject`, on Linux: observe all objects there (`object: nil`),
+    /// and compare the notification's.
     public struct Task {
         /// A request was started or resumed; the object is the ``/CurlewCore/Request``.
         public static let DidResume = NotificationMonitor.name("didResume")

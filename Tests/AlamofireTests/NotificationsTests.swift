@@ -113,10 +113,10 @@ import Testing
         let manager = Kind.foundationConfiguration.manager
         let (released, continuation) = AsyncStream<(request: Request?, error: (any Error)?, isCompleted: Bool)>.makeStream()
         let token = NotificationCenter.default.addObserver(
-            forName: Notification.Name.Task.DidComplete, object: manager.delegate, queue: nil
-        ) { notification in
-            // As such programs write it.
-            guard let delegate = notification.object as? SessionDelegate,
+            forName: Notification.Name.Task.DidComplete, object: nil, queue: nil
+        ) { [weak manager] notification in
+            // As such programs write it, but for the comparison.
+            guard let delegate = notification.object as? SessionDelegate, delegate === manager?.delegate,
                 let task = notification.userInfo?[Notification.Key.Task] as? SessionTask
             else { return }
             continuation.yield((delegate[task], delegate[task]?.delegate.error, task.state == .completed))
@@ -175,8 +175,9 @@ import Testing
         let manager = SessionManager(configuration: configuration)
         let (hasData, continuation) = AsyncStream<Bool>.makeStream()
         let token = NotificationCenter.default.addObserver(
-            forName: Notification.Name.Task.DidComplete, object: manager.delegate, queue: nil
-        ) { notification in
+            forName: Notification.Name.Task.DidComplete, object: nil, queue: nil
+        ) { [weak manager] notification in
+            guard let delegate = notification.object as? SessionDelegate, delegate === manager?.delegate else { return }
             continuation.yield(notification.userInfo?[Notification.Key.ResponseData] != nil)
         }
         defer { NotificationCenter.default.removeObserver(token) }
@@ -214,8 +215,10 @@ import Testing
         let silent = SessionManager(configuration: configuration)
         let posted = Lock(0)
         let token = NotificationCenter.default.addObserver(
-            forName: Notification.Name.Task.DidComplete, object: silent.delegate, queue: nil
-        ) { _ in posted.withLock { $0 += 1 } }
+            forName: Notification.Name.Task.DidComplete, object: nil, queue: nil
+        ) { [weak silent] notification in
+            if let delegate = notification.object as? SessionDelegate, delegate === silent?.delegate { posted.withLock { $0 += 1 } }
+        }
         defer { NotificationCenter.default.removeObserver(token) }
         // The end of the second request is reported after the notifications of the first one.
         for _ in 0..<2 {

@@ -9,6 +9,13 @@ enum Outcome: Equatable {
     case value(String)
     case failure(kind: String, path: [String], text: String)
 
+    /// Foundation before 6.3 has other words for some failures, its own type of keys in them, and no path for a date that is not ISO 8601.
+    #if compiler(>=6.3)
+    private static let hasSameTexts = true
+    #else
+    private static let hasSameTexts = false
+    #endif
+
     static func of<T: Decodable>(_ type: T.Type, _ decode: () throws -> T) -> Outcome {
         do {
             return .value(canonical(try decode()))
@@ -27,12 +34,18 @@ enum Outcome: Equatable {
 
     private static func failure(_ kind: String, _ context: DecodingError.Context) -> Outcome {
         let path = context.codingPath.map { "\($0.stringValue)|\($0.intValue.map(String.init) ?? "-")" }
+        guard hasSameTexts else {
+            return .failure(kind: kind, path: context.debugDescription.contains("ISO8601") ? [] : path, text: "")
+        }
         return .failure(kind: kind, path: path, text: context.debugDescription)
     }
 
     /// A description that equal values share and different values do not: dictionaries are sorted, and zeros keep their signs.
     private static func canonical(_ value: Any) -> String {
-        if let string = value as? String { return string.unicodeScalars.map { String($0.value, radix: 16) }.joined(separator: " ") }
+        if let string = value as? String {
+            let string = hasSameTexts ? string : string.replacingOccurrences(of: "_CodingKey(", with: "JSONKey(")
+            return string.unicodeScalars.map { String($0.value, radix: 16) }.joined(separator: " ")
+        }
         if let data = value as? Data { return data.base64EncodedString() }
         let mirror = Mirror(reflecting: value)
         guard !mirror.children.isEmpty else { return String(reflecting: value) }

@@ -95,8 +95,11 @@ import Testing
         let monitor = ReachabilityMonitor(provider: network, queue: callbackQueue)
         let (log, notified) = (Log<ReachabilityMonitor.Status>(), Log<Int>())
         let token = NotificationCenter.default.addObserver(
-            forName: ReachabilityMonitor.didChangeNotification, object: monitor, queue: nil
-        ) { notified.append(($0.userInfo?[ReachabilityMonitor.statusKey] as? ReachabilityMonitor.Status)?.rawValue ?? -7) }
+            forName: ReachabilityMonitor.didChangeNotification, object: nil, queue: nil
+        ) { [weak monitor] notification in
+            guard let sender = notification.object as? ReachabilityMonitor, sender === monitor else { return }
+            notified.append((notification.userInfo?[ReachabilityMonitor.statusKey] as? ReachabilityMonitor.Status)?.rawValue ?? -7)
+        }
         defer { NotificationCenter.default.removeObserver(token) }
         monitor.setReachabilityStatusChangeBlock { log.append($0) }
         #expect(monitor.status == .unknown && !monitor.isReachable)
