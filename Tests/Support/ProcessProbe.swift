@@ -18,10 +18,7 @@ public enum ProcessProbe {
     public static func threadCount(named name: String) -> Int? {
         let path = "/proc/self/task"
         guard let threads = try? FileManager.default.contentsOfDirectory(atPath: path) else { return nil }
-        return threads.count { thread in
-            let found = FileManager.default.contents(atPath: "\(path)/\(thread)/comm").map { String(decoding: $0, as: UTF8.self) }
-            return found?.dropLast() == name.prefix(15)
-        }
+        return threads.count { contents(of: "\(path)/\($0)/comm")?.dropLast() == name.prefix(15) }
     }
 
     /// The number of open file descriptors.
@@ -68,9 +65,16 @@ public enum ProcessProbe {
     }
 
     private static func value(of key: String, in path: String) -> Int? {
-        guard let contents = FileManager.default.contents(atPath: path) else { return nil }
-        let lines = String(decoding: contents, as: UTF8.self).split(separator: "\n")
-        guard let line = lines.first(where: { $0.hasPrefix(key) }) else { return nil }
+        guard let line = contents(of: path)?.split(separator: "\n").first(where: { $0.hasPrefix(key) }) else { return nil }
         return line.split { !$0.isNumber }.first.flatMap { Int($0) }
+    }
+
+    /// A file of the kernel. Foundation loses its buffer where reading fails, as of a thread that ends meanwhile.
+    private static func contents(of path: String) -> String? {
+        guard let file = fopen(path, "r") else { return nil }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 64 << 10)
+        let count = fread(&bytes, 1, bytes.count, file)
+        return String(decoding: bytes[..<count], as: UTF8.self)
     }
 }
