@@ -16,12 +16,16 @@ extension CachedRequest {
         return agent.configuration.cacheDirPathFilters.reduce(path) { $1.filterCacheDirPath($0, with: self) }
     }
 
-    /// The key of the cached response, for a start by the caller.
-    var cacheKey: CacheKey { key(.inGroup(requestOptions)) }
+    /// The key of the cached response, for a start by the caller; `nil` if it has none.
+    var cacheKey: CacheKey? { key(.inGroup(requestOptions)) }
 
-    /// The key of the cached response to a start with options.
-    func key(_ options: RequestOptions?) -> CacheKey {
+    /// The key of the cached response to a start with options. `nil` if something that decides on the response is not known: the body of a
+    /// custom request that is a stream, or, unless the sensitive data tells the user, the credentials with which the session answers a
+    /// challenge.
+    func key(_ options: RequestOptions?) -> CacheKey? {
+        guard !agent.currentManager().answersChallenges || cacheSensitiveData() != nil else { return nil }
         if let custom = buildCustomUrlRequest() {
+            guard custom.httpBodyStream == nil else { return nil }
             let parts = ["Custom", custom.httpMethod ?? "GET", custom.url?.absoluteString ?? "", (custom.httpBody ?? Data()).hexDigits]
             let sender = agent.currentManager().partitionParts(for: custom.url?.absoluteString ?? "", options)
             return CacheKey(parts + credentials(in: custom.allHTTPHeaderFields ?? [:]) + sender)
@@ -38,13 +42,6 @@ extension CachedRequest {
 }
 
 extension CachedRequest {
-    /// Whether nothing that decides on the response is missing in the key: a custom request's body that is a stream, or, unless the sensitive
-    /// data tells the user, the credentials with which the session answers a challenge.
-    var isIdentified: Bool {
-        guard buildCustomUrlRequest()?.httpBodyStream == nil else { return false }
-        return !agent.currentManager().answersChallenges || cacheSensitiveData() != nil
-    }
-
     /// The parts of a key that tell whose response it is: a digest of the request's own credentials and `Host`; empty without any.
     private func credentials(in headers: [String: String], _ user: [String]? = nil) -> [String] {
         let secrets = headers.filter { Redaction.current.hides(header: $0.key) || $0.key.equalsIgnoringASCIICase("Host") }
@@ -79,7 +76,7 @@ extension CachedRequest {
         // Another process may replace the entry between the two reads; one retry makes a second replacement unlikely.
         for _ in 0..<2 {
             let (metadata, bytes) = try checkedMetadata(in: storage, key)
-            guard let entry = try? storage.entry(for: key) else { throw .invalidCacheData }
+            guard let key, let entry = try? storage.entry(for: key) else { throw .invalidCacheData }
             guard entry.metadata == bytes else { continue }
             do {
                 return try makeResult(entry.body, metadata)
@@ -92,11 +89,10 @@ extension CachedRequest {
     }
 
     /// Returns the metadata if it permits using the entry.
-    private func checkedMetadata(in storage: any CacheStorage, _ key: CacheKey) throws(RequestCacheError) -> (CacheMetadata, Data) {
+    private func checkedMetadata(in storage: any CacheStorage, _ key: CacheKey?) throws(RequestCacheError) -> (CacheMetadata, Data) {
         let time = cacheTimeInSeconds()
         guard time >= 0 else { throw .invalidCacheTime }
-        guard isIdentified else { throw .invalidMetadata }
-        guard let bytes = try? storage.metadata(for: key) else { throw .invalidMetadata }
+        guard let key, let bytes = try? storage.metadata(for: key) else { throw .invalidMetadata }
         guard let metadata = CacheMetadata(bytes) else {
             try? storage.removeEntry(for: key)
             throw .invalidMetadata
@@ -140,13 +136,14 @@ extension CachedRequest {
     /// Returns a closure that stores bytes with the key with which the request was sent, or else its current one; `nil` if they are not to be
     /// cached.
     func makeWrite(of data: Data) -> (@Sendable () -> Void)? {
-        guard cacheTimeInSeconds() > 0, resumableDownloadPath == nil, isIdentified else { return nil }
+        guard cacheTimeInSeconds() > 0, resumableDownloadPath == nil else { return nil }
         let configuration = agent.configuration
         let sent = cache.withLock { $0.sent }
+        guard let key = sent.map(\.key) ?? cacheKey else { return nil }
         let metadata = CacheMetadata(
             version: cacheVersion(), sensitiveDataDigest: sent.map(\.digest) ?? CacheMetadata.digest(of: cacheSensitiveData()),
             stringEncoding: state.withLock { $0.result.encoding }, creationDate: Date(), appVersion: configuration.appVersion)
-        let (storage, key) = (cacheStorage(), sent?.key ?? cacheKey)
+        let storage = cacheStorage()
         return {
             do {
                 try storage.store(CacheEntry(metadata: try metadata.data(), body: data), for: key)

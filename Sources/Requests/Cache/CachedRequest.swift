@@ -35,7 +35,7 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state i
         /// The cached response, which the getters return in place of the network's.
         var result: RequestResult?
         /// The key and the digest of the sensitive data when the request was sent; the user may have changed when the response arrives.
-        var sent: (key: CacheKey, digest: String?)?
+        var sent: (key: CacheKey?, digest: String?)?
     }
 
     let cache = Lock(CacheState())

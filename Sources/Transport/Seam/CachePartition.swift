@@ -29,132 +29,14 @@ struct PartitionWriter {
     /// Adds what a file contains, because its path leads to another one on another machine. One that can't be read is equal to no other.
     mutating func add(_ name: String, contentsOf file: String?) {
         guard let file else { return }
-        add(name, FileDigests.shared.digest(of: file) ?? Self.makeToken())
+        add(name, FileDigest.current(of: file) ?? Self.makeToken())
     }
 
     /// What identifies a closure: random, so that no other one, and none of another process, has it.
     static func makeToken() -> String { "\(UInt64.random(in: 0...UInt64.max)).\(UInt64.random(in: 0...UInt64.max))" }
 }
 
-/// What tells a change of a regular file's contents.
-struct FileVersion: Hashable {
-    private let (device, inode, size): (UInt64, UInt64, Int64)
-    private let (seconds, nanoseconds): (Int, Int)
-    /// Of the last change of the file's status, which no copy takes over.
-    private let (changeSeconds, changeNanoseconds): (Int, Int)
-
-    /// `nil` if there is no such file, or it is not a regular one.
-    init?(_ path: String) {
-        var status = stat()
-        // Opening a FIFO or a device may block.
-        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-        (device, inode, size) = (UInt64(truncatingIfNeeded: status.st_dev), UInt64(status.st_ino), Int64(status.st_size))
-        (seconds, nanoseconds) = (status.modificationTime.tv_sec, status.modificationTime.tv_nsec)
-        (changeSeconds, changeNanoseconds) = (status.changeTime.tv_sec, status.changeTime.tv_nsec)
-    }
-}
-
-/// SHA-256 digests of files by path. A file is read again only after a change, because options are prepared for each request to a host with
-/// a trust policy.
-private final class FileDigests: Sendable {
-    static let shared = FileDigests()
-
-    /// The most files remembered; beyond it all are forgotten.
-    private static let limit = 256
-    private let known = Lock([String: (version: FileVersion, digest: String)]())
-
-    /// The SHA-256 digest of a regular file's contents; `nil` if it can't be read.
-    func digest(of path: String) -> String? {
-        guard let version = FileVersion(path) else { return nil }
-        if let file = known.withLock({ $0[path] }), file.version == version { return file.digest }
-        guard let contents = try? Data(contentsOf: URL(fileURLWithPath: path)) else { return nil }
-        let digest = SHA256.digest(of: contents).hexDigits
-        known.withLock { known in
-            if known.count >= Self.limit { known = [:] }
-            known[path] = (version, digest)
-        }
-        return digest
-    }
-}
-
-/// What a file of authorities contained when it was read: what a partition counts, and libcurl is given.
-final class AuthorityContents: Sendable, Hashable {
-    /// The most bytes: libcurl takes no blob of more than 8,000,000, and others may be added.
-    private static let largest = 7_000_000
-    /// The most files remembered; beyond it all are forgotten.
-    private static let limit = 64
-    private static let known = Lock([String: (version: FileVersion, contents: AuthorityContents)]())
-
-    let data: Data
-    let digest: String
-    /// The certificates in DER, for requirements beyond what libcurl verifies.
-    private let parsed = Lock<[Data]?>(nil)
-
-    private init(_ data: Data) {
-        self.data = data
-        digest = SHA256.digest(of: data).hexDigits
-    }
-
-    var certificates: [Data] {
-        parsed.withLock { parsed in
-            if let parsed { return parsed }
-            let certificates = Certificate.all(inPEM: data).map(\.der)
-            parsed = certificates
-            return certificates
-        }
-    }
-
-    /// What a file contains now, which is read again only after a change; `nil` if it is no regular file, can't be read, or is too large.
-    static func current(of path: String) -> AuthorityContents? {
-        guard let version = FileVersion(path) else { return nil }
-        if let file = known.withLock({ $0[path] }), file.version == version { return file.contents }
-        guard let data = try? Data(readingFrom: URL(fileURLWithPath: path)), data.count <= largest else { return nil }
-        let contents = AuthorityContents(data)
-        known.withLock { known in
-            if known.count >= limit { known = [:] }
-            known[path] = (version, contents)
-        }
-        return contents
-    }
-
-    static func == (lhs: AuthorityContents, rhs: AuthorityContents) -> Bool { lhs === rhs || lhs.data == rhs.data }
-
-    func hash(into hasher: inout Hasher) { hasher.combine(digest) }
-}
-
-extension TLSOptions {
-    /// Whether a file is part of a partition, and has to be read for it (``read``).
-    var hasFiles: Bool { hasAuthorityFile || clientCertificate?.contents.hasFiles == true }
-
-    /// Whether authorities are in a file.
-    var hasAuthorityFile: Bool { certificateAuthorityFile != nil && certificateAuthorities == nil }
-
-    /// The options with what the files of authorities and of the client certificate contain now, so that an exchange, the connections it may
-    /// use and the responses it may share belong to one trust and one identity. The same for those that can't be read, which libcurl then
-    /// reports.
-    var read: TLSOptions {
-        var options = self
-        options.clientCertificate = clientCertificate?.read
-        if hasAuthorityFile { options.authorityContents = certificateAuthorityFile.flatMap { AuthorityContents.current(of: $0) } }
-        return options
-    }
-}
-
 extension PreparedOptions {
-    /// The options with what their files contain now. The same object as long as that is the same.
-    var read: PreparedOptions {
-        let tls = options.tls.read
-        guard tls != options.tls else { return self }
-        return latest.withLock { latest in
-            if let latest, latest.options.tls == tls { return latest }
-            var options = options
-            options.tls = tls
-            let prepared = PreparedOptions(options, transportPartition: transportPartition)
-            latest = prepared
-            return prepared
-        }
-    }
-
     /// The parts of the partition that the options determine, and their text.
     struct Partition: Sendable {
         let bytes: Data

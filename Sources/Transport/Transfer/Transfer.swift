@@ -19,7 +19,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) private(set) var isSecure = false
     @exclusivity(unchecked) var state = TransferState(method: .get, mayRepeat: true, limits: TransferState.HeadLimits())
     @exclusivity(unchecked) private var observer: (any TransferObserver)?
-    @exclusivity(unchecked) private(set) var decoder: BodyDecoder?
+    @exclusivity(unchecked) var decoder: BodyDecoder?
     /// The failure to report instead of libcurl's: a cancellation, or the error of the request's body.
     @exclusivity(unchecked) private(set) var ownError: (any Error)?
     /// The head of a 401 that libcurl may answer with credentials: whether it does shows only in its next action.
@@ -309,17 +309,6 @@ final class Transfer: MultiMember, DeadlineHolder {
         }
     }
 
-    private func makeDecoder(for head: ResponseHead) -> Bool {
-        guard state.isDecoded else { return true }
-        do {
-            decoder = try BodyDecoder(for: head, maximumExpansion: request.prepared.options.maximumExpansion)
-            return true
-        } catch {
-            _ = state.fail(error.kind, error.message)
-            return false
-        }
-    }
-
     /// Receives bytes of the response's body. Returns their number, or libcurl's codes to pause or to end.
     func receive(bytes: UnsafeRawBufferPointer) -> Int {
         if heldHead != nil, !deliverHeldHead() { return -1 }
@@ -335,40 +324,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         return deliver(bytes) != .cancel && !endsWithResponse() ? bytes.count : -1
     }
 
-    /// Decodes bytes of the response's body, as many as fit into the loop's slice. If some are left, libcurl keeps all of them, and gives
-    /// them again: in a later slice, or when the observer wants more.
-    private func decode(_ bytes: UnsafeRawBufferPointer) -> Int {
-        defer { if decoder?.isProgressing ?? true { lastActivity = loop.now } }
-        guard !loop.decodingSlice.isOver else { return decodeLater() }
-        loop.decodingSlice.begin()
-        do {
-            let received = state.bodyBytes + Int64(bytes.count)
-            switch try decoder?.decode(bytes, received: received, &loop.decodingSlice, { deliver($0) }) ?? .cancelled {
-            case .complete:
-                state.received(bodyBytes: bytes.count)
-                return endsWithResponse() ? -1 : bytes.count
-            case .interrupted:
-                return decodeLater()
-            case .cancelled: return -1
-            }
-        } catch {
-            state.received(bodyBytes: bytes.count)
-            _ = state.fail(error.kind, error.message)
-            return -1
-        }
-    }
-
-    /// Stops receiving until a later slice, or until the observer wants more.
-    private func decodeLater() -> Int {
-        pauses.receivingStopped = true
-        if !pauses.isHeld, !pauses.decodesLater {
-            pauses.decodesLater = true
-            loop.undecoded.append(number)
-        }
-        return Int(CURL_WRITEFUNC_PAUSE)
-    }
-
-    private func deliver(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction {
+    func deliver(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction {
         let action = observer?.transfer(source.id, didReceive: bytes) ?? .cancel
         switch action {
         case .proceed: break

@@ -70,7 +70,7 @@ import Testing
         configurations[4].options.tls.clientCertificate = .pem(Data("a".utf8), key: Data("b".utf8))
         configurations[5].options.connectTo = ["host.test": "other.test"]
         configurations[6].protocolClasses = [URLProtocol.self]
-        func keys() -> [CacheKey] {
+        func keys() -> [CacheKey?] {
             configurations.map { session in
                 let configuration = RequestsConfiguration()
                 configuration.baseUrl = "https://host.test/"
@@ -127,7 +127,7 @@ import Testing
         guarded.requestOptions = RequestOptions(addresses: .publicOnly)
         #expect(plain.cacheKey != guarded.cacheKey)
         guarded.requestOptions = RequestOptions(deadline: .seconds(60))
-        #expect(plain.cacheKey == guarded.cacheKey)
+        #expect(plain.cacheKey != nil && plain.cacheKey == guarded.cacheKey)
     }
 
     @Test func `a start reads the options once, for the key and for what is sent`() async throws {
@@ -225,7 +225,7 @@ import Testing
             request.argument = members
             return request.cacheKey
         }
-        #expect(keys[0] == keys[1])
+        #expect(keys[0] != nil && keys[0] == keys[1])
     }
 
     @Test func `varying arguments may be excluded from the key`() async throws {

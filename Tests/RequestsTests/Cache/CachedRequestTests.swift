@@ -45,7 +45,7 @@ import Testing
         let request = CachedSample(stage)
         let isCached = Lock(false)
         request.setCompletionBlock(
-            success: { [storage = stage.storage, key = request.cacheKey] _ in
+            success: { [storage = stage.storage, key = try #require(request.cacheKey)] _ in
                 isCached.withLock { $0 = storage.metadata(for: key) != nil }
             }, failure: nil)
         #expect(await run(request) == .succeeded)
@@ -251,7 +251,7 @@ import Testing
         var metadata = CacheMetadata(
             version: 0, sensitiveDataDigest: nil, stringEncoding: .utf8, creationDate: Date(), appVersion: nil)
         change(&metadata)
-        try stage.storage.store(CacheEntry(metadata: try metadata.data(), body: body), for: request.cacheKey)
+        try stage.storage.store(CacheEntry(metadata: try metadata.data(), body: body), for: try #require(request.cacheKey))
     }
 
     @Test func `checks of a cached response run in order, each with its own error`() throws {
@@ -262,7 +262,7 @@ import Testing
         #expect(throws: RequestCacheError.invalidCacheTime) { try request.loadCache() }
         request.time = 60
         #expect(throws: RequestCacheError.invalidMetadata) { try request.loadCache() }
-        try stage.storage.store(CacheEntry(metadata: Data("nonsense".utf8), body: Data("{".utf8)), for: request.cacheKey)
+        try stage.storage.store(CacheEntry(metadata: Data("nonsense".utf8), body: Data("{".utf8)), for: try #require(request.cacheKey))
         #expect(throws: RequestCacheError.invalidMetadata) { try request.loadCache() }
         try store(request, "{") { $0.creationDate -= 61 }
         request.version = 1
@@ -378,7 +378,8 @@ import Testing
         let request = CachedSample(stage)
         request.sensitive = "precious"
         request.saveResponseDataToCacheFile(Data("{}".utf8))
-        let metadata = try #require(stage.storage.metadata(for: request.cacheKey))
+        let key = try #require(request.cacheKey)
+        let metadata = try #require(stage.storage.metadata(for: key))
         #expect(!String(decoding: metadata, as: UTF8.self).contains("precious"))
     }
 }
