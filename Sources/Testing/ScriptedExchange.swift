@@ -104,16 +104,16 @@ package final class ScriptedExchange: TransferHandle, ScriptedTransfer {
     // MARK: TransferHandle
 
     package func start() {
-        let transport = change { state -> ScriptedTransport? in
-            guard state.startTime == nil, state.end == nil, let transport = state.transport else { return nil }
+        let (transport, isRefused) = change { state -> (ScriptedTransport?, Bool) in
+            guard state.startTime == nil, state.end == nil, let transport = state.transport else { return (nil, false) }
             state.startTime = .now
             // Without steps it would seem to wait for time, and the clock could jump before it has begun.
             state.hold = .steps
             // Together with the start: a cancellation after it is no reason any more.
             if !transport.enter(self) { state.end = CurlewError.sessionInvalidated }
-            return transport
+            return (transport, state.end != nil)
         }
-        transport?.begin(self)
+        transport?.begin(self, isRefused: isRefused)
     }
 
     package func cancel() { stop(.cancelled) }

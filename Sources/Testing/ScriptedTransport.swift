@@ -130,12 +130,12 @@ package final class ScriptedTransport: Transport {
         }
     }
 
-    func begin(_ exchange: ScriptedExchange) {
+    func begin(_ exchange: ScriptedExchange, isRefused: Bool) {
         state.withLock { $0.startHook }?.body(exchange.id)
         exchange.add(script(exchange.request))
         clock?.changed()
         if keepsExchanges { started.put(exchange) }
-        if isSynchronous { exchange.pump() } else { exchange.pumpLater() }
+        if isSynchronous || isRefused { exchange.pump() } else { exchange.pumpLater() }
     }
 
     func begin(_ stream: ScriptedStream) {

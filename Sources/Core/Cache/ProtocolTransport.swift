@@ -67,18 +67,20 @@ private final class ProtocolLoad: TransferHandle {
 
     func start() {
         let pump = ResponsePump(id: id, observer: observer, queue: transport.queue) { [self] in stop() }
-        state.withLock { state in
-            guard !state.isStarted, !state.isEnded else { return }
+        let isRefused = state.withLock { state in
+            guard !state.isStarted, !state.isEnded else { return false }
             state.isStarted = true
+            guard transport.running.insert(self) else {
+                state.isEnded = true
+                return true
+            }
             if state.isSuspended { pump.setSuspended(true) }
             state.handle = pump
-            if transport.running.insert(self) {
-                transport.queue.async { self.begin(pump) }
-            } else {
-                state.isEnded = true
-                pump.fail(with: CurlewError.sessionInvalidated)
-            }
+            transport.queue.async { self.begin(pump) }
+            return false
         }
+        guard isRefused else { return }
+        observer.transfer(id, didComplete: TransferCompletion(error: CurlewError.sessionInvalidated, metrics: TransferMetrics()))
     }
 
     func cancel() {

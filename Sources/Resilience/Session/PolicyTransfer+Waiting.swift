@@ -36,7 +36,8 @@ extension PolicyTransfer {
         // The wait, and the transfer, may have ended on another thread before the transport knew it.
         if isComplete { return transport.leave(self) }
         // It may have been cancelled between two waits.
-        if let failure = isOpen ? failure : failure ?? CurlewError.sessionInvalidated { fail(with: failure) }
+        guard let failure = isOpen ? failure : failure ?? CurlewError.sessionInvalidated else { return }
+        if abandonWait(with: failure) { completeIfFailed() }
     }
 
     private func setTimer(_ number: Int, _ delay: Duration, _ body: @escaping @Sendable () -> Void) {

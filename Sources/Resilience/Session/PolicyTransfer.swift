@@ -205,16 +205,20 @@ final class PolicyTransfer: TransferHandle, TransferObserver {
 
     /// Ends the transfer, unless the base transport has it.
     func fail(with error: any Error) {
+        // Not in the call: its caller may hold a lock.
+        if abandonWait(with: error) { transport.context.queue.async { self.completeIfFailed() } }
+    }
+
+    /// Notes why the transfer ends, unless the base transport has it, and ends its wait; returns whether it has waited. Otherwise the thread
+    /// that performs the steps finds the reason.
+    func abandonWait(with error: any Error) -> Bool {
         let wait = state.withLock { state -> Wait? in
             guard state.stage == .passing else { return nil }
             if state.failure == nil { state.failure = error }
             return state.wait.take()
         }
-        // The thread that performs the steps finds the reason.
-        guard let wait else { return }
-        abandon(wait)
-        // Not in the call: its caller may hold a lock.
-        transport.context.queue.async { self.completeIfFailed() }
+        wait.map(abandon)
+        return wait != nil
     }
 
     func completeIfFailed() {

@@ -39,6 +39,9 @@ public protocol Transport: Sendable {
     /// Returns when the transport has ended after ``shutDown()``: its threads have ended, its connections are closed, and all transfers have
     /// completed. Thread-safe; may be called before ``shutDown()``, and repeatedly. Not cancelled with its task.
     ///
+    /// A transfer that is started after ``shutDown()`` completes before its start returns: a transport in front of this one may start some
+    /// late, and waits for no more than this method and its own calls.
+    ///
     /// By default it returns at once, for a transport that has ended when ``shutDown()`` returns.
     func waitUntilShutDown() async
 }
