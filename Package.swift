@@ -3,7 +3,7 @@
 import PackageDescription
 
 // Whoever imports the umbrella, or more than one layer, depends on each by name: else the build does not see that a layer has changed.
-let layers = ["CurlewCore", "CurlewCache", "CurlewCookies", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]
+let layers = ["CurlewCore", "CurlewCache", "CurlewCookies", "CurlewTransport", "CurlewEncoding", "CurlewURLLoading", "CurlewHTTP"]
 let core: [Target.Dependency] = layers.map { .target(name: $0) }
 let library: [Target.Dependency] = ["Curlew"] + core
 
@@ -20,6 +20,7 @@ let package = Package(
         .library(name: "CurlewOperations", targets: ["CurlewOperations"] + layers),
         .library(name: "CurlewServices", targets: ["CurlewServices", "CurlewWebSocket"] + layers),
         .library(name: "CurlewWebSocket", targets: ["CurlewWebSocket"] + layers),
+        .library(name: "CurlewURLSession", targets: ["CurlewURLSession", "CurlewWebSocket"] + layers),
         .library(name: "CurlewEvents", targets: ["CurlewEvents"] + layers),
         .library(name: "CurlewDownloads", targets: ["CurlewDownloads"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewCache", "CurlewHTTP"]),
@@ -76,6 +77,7 @@ let package = Package(
         .target(name: "CurlewCache", dependencies: ["CurlewHTTP"], path: "Sources/Cache"),
         .target(name: "CurlewCookies", dependencies: ["CurlewHTTP", "CCurlew"], path: "Sources/Cookies"),
         .target(name: "CurlewJSON", dependencies: ["CurlewHTTP"], path: "Sources/JSON"),
+        .target(name: "CurlewURLLoading", path: "Sources/URLLoading"),
         .target(name: "CurlewEncoding", dependencies: ["CurlewHTTP"], path: "Sources/Encoding"),
         .target(
             name: "CurlewTransport",
@@ -85,7 +87,8 @@ let package = Package(
             ],
             path: "Sources/Transport"),
         .target(
-            name: "CurlewCore", dependencies: ["CurlewHTTP", "CurlewCache", "CurlewCookies", "CurlewEncoding", "CurlewTransport"],
+            name: "CurlewCore",
+            dependencies: ["CurlewHTTP", "CurlewCache", "CurlewCookies", "CurlewEncoding", "CurlewTransport", "CurlewURLLoading"],
             path: "Sources/Core"),
         .target(name: "Curlew", dependencies: core),
         .target(name: "CurlewAlamofire", dependencies: core, path: "Sources/Alamofire"),
@@ -100,6 +103,7 @@ let package = Package(
             ],
             path: "Sources/Services"),
         .target(name: "CurlewWebSocket", dependencies: core, path: "Sources/WebSocket"),
+        .target(name: "CurlewURLSession", dependencies: core + ["CurlewWebSocket"], path: "Sources/URLSession"),
         .target(name: "CurlewDownloads", dependencies: core, path: "Sources/Downloads"),
         .target(name: "CurlewEvents", dependencies: core, path: "Sources/Events"),
         .target(
@@ -159,6 +163,11 @@ let package = Package(
             name: "WebSocketTests",
             dependencies: library + ["CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
         .testTarget(
+            name: "URLSessionTests",
+            dependencies: library + [
+                "CurlewURLSession", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting",
+            ]),
+        .testTarget(
             name: "DownloadsTests",
             dependencies: library + ["CurlewDownloads", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(
@@ -198,7 +207,7 @@ let package = Package(
             name: "DocumentationTests",
             dependencies: library + [
                 "CurlewCaching", "CurlewRequests", "CurlewOperations", "CurlewServices", "CurlewWebSocket", "CurlewEvents", "CurlewJSON",
-                "CurlewDownloads", "CurlewHAR", "CurlewResilience", "CurlewTestSupport", "CurlewTesting",
+                "CurlewDownloads", "CurlewHAR", "CurlewResilience", "CurlewTestSupport", "CurlewTesting", "CurlewURLSession",
             ]),
         // In Swift 5 mode, as the programs are for which the module is.
         .testTarget(

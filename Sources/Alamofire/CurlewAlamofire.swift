@@ -3,6 +3,7 @@
 @_exported import CurlewEncoding
 @_exported import CurlewHTTP
 @_exported import CurlewTransport
+@_exported import CurlewURLLoading
 
 // Declarations in this module shadow the re-exported types of the same name, and members of the same signature, for programs that import
 // it. Overloads that differ in a type are disfavoured instead, so that literals have Curlew's types.

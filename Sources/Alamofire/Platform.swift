@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCore
 import CurlewEncoding
+import CurlewURLLoading
 
 #if !canImport(Darwin)
 /// Seconds since 1 January 2001, 00:00 UTC.
@@ -10,14 +11,6 @@ public typealias CFAbsoluteTime = Double
 // The names of Apple's Security framework that programs for Alamofire 4 use, for platforms without it.
 
 #if !canImport(Security)
-/// The method of a server trust challenge, which ``/CurlewCore/SessionDelegate/sessionDidReceiveChallenge`` receives for each host.
-public let NSURLAuthenticationMethodServerTrust = "NSURLAuthenticationMethodServerTrust"
-
-extension URLProtectionSpace {
-    /// The server's certificates, in a challenge with the method ``NSURLAuthenticationMethodServerTrust``; `nil` in others.
-    public var serverTrust: ServerTrust? { shownTrust }
-}
-
 /// Checks revocation with the lists of the session's configuration or, without those, with a stapled response. Best effort in Apple's
 /// framework; here a server about which neither has a status is rejected.
 public let kSecRevocationUseAnyAvailableMethod: ServerTrustPolicy.RevocationFlags = .anyAvailableMethod

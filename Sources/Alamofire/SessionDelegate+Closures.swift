@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCore
 import CurlewEncoding
+import CurlewURLLoading
 
 /// Two closures that make the same decision: one returns it, the other passes it to a completion.
 private protocol ClosurePair: Sendable {

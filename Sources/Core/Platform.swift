@@ -13,6 +13,17 @@ import Network
 typealias CFAbsoluteTime = Double
 #endif
 
+#if !canImport(Security)
+/// The method of a server trust challenge, which ``SessionDelegate/sessionDidReceiveChallenge`` receives for each host. Foundation has it on
+/// Apple's systems only.
+public let NSURLAuthenticationMethodServerTrust = "NSURLAuthenticationMethodServerTrust"
+
+extension URLProtectionSpace {
+    /// The server's certificates, in a challenge with the method ``NSURLAuthenticationMethodServerTrust``; `nil` in others.
+    public var serverTrust: ServerTrust? { shownTrust }
+}
+#endif
+
 /// The system's provider for the path to a host, or for the default route; `nil` if the system does not report paths.
 func systemNetworkPathProvider(host: String?) -> (any NetworkPathProvider)? {
     #if canImport(Network)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
+import CurlewURLLoading
 import Dispatch
 
 /// One connection of an operation: from a start or resumption to the next pause or to completion.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewURLLoading
 import Dispatch
 
 /// The transport configuration and the pooled connections that operations share.

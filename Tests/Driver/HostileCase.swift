@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 import CurlewDownloads
+import CurlewURLLoading
 
 /// Requests to a misbehaving server, sent in order by one session.
 struct HostileCase: Decodable {

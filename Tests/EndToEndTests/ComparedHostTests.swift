@@ -3,6 +3,7 @@ import Curlew
 import CurlewSessionTestSupport
 import CurlewTestSupport
 import CurlewTesting
+import CurlewURLLoading
 import CurlewWebSocket
 import Foundation
 import Testing

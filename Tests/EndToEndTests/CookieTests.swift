@@ -2,6 +2,7 @@
 import Curlew
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewURLLoading
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct CookieTests {

@@ -2,6 +2,7 @@
 import Curlew
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewURLLoading
 import CurlewWebSocket
 import Testing
 

@@ -3,6 +3,7 @@ import Curlew
 import CurlewHTTP
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewURLLoading
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct ShutdownTests {

@@ -2,6 +2,7 @@
 import Curlew
 import CurlewTestSupport
 import CurlewTesting
+import CurlewURLLoading
 import Dispatch
 import Foundation
 import Testing

@@ -4,6 +4,7 @@ import CurlewHTTP
 import CurlewSessionTestSupport
 import CurlewTestSupport
 import CurlewTesting
+import CurlewURLLoading
 import CurlewWebSocket
 import Testing
 

@@ -13,12 +13,23 @@ final class BodyBuffer: Sendable {
         static func ~= (pattern: UniqueWait, value: UniqueWait) -> Bool { pattern === value }
     }
 
+    /// Receives a piece, and calls the completion when it has taken it, at once or later.
+    typealias Taker = @Sendable (Data, _ taken: @escaping @Sendable () -> Void) -> Void
+
+    /// Returns a taker that has taken a piece when the closure returns.
+    static func taker(_ closure: @escaping @Sendable (Data) -> Void) -> Taker {
+        { piece, taken in
+            closure(piece)
+            taken()
+        }
+    }
+
     private enum Reader {
         case absent
         /// A task awaits the next piece.
         case waiting(CheckedContinuation<Data?, any Error>, UniqueWait)
         /// A closure is called with each piece, on a queue.
-        case draining(DispatchQueue, @Sendable (Data) -> Void)
+        case draining(DispatchQueue, Taker)
         /// The body is dropped.
         case dropping
     }
@@ -39,6 +50,8 @@ final class BodyBuffer: Sendable {
 
     private struct State {
         var bytes = Data()
+        /// The number of bytes that a closure was called with and has not taken.
+        var handedOut = 0
         var reader = Reader.absent
         var isPaused = false
         var isDrainScheduled = false
@@ -72,7 +85,7 @@ final class BodyBuffer: Sendable {
 
         private mutating func buffer(_ piece: UnsafeRawBufferPointer) {
             bytes.append(contentsOf: piece)
-            if bytes.count >= BodyBuffer.highWaterMark { isPaused = true }
+            if bytes.count + handedOut >= BodyBuffer.highWaterMark { isPaused = true }
         }
     }
 
@@ -212,7 +225,7 @@ final class BodyBuffer: Sendable {
     }
 
     /// Calls a closure on a queue with the buffered bytes, and with all later ones.
-    func drain(on queue: DispatchQueue, to closure: @escaping @Sendable (Data) -> Void) {
+    func drain(on queue: DispatchQueue, to closure: @escaping Taker) {
         state.withLock {
             $0.reader = .draining(queue, closure)
             $0.isDrainScheduled = true
@@ -222,13 +235,17 @@ final class BodyBuffer: Sendable {
 
     /// Calls the closure with the buffered bytes. On its queue.
     func drainNow() {
-        let (bytes, closure) = state.withLock { state -> (Data, (@Sendable (Data) -> Void)?) in
+        let (bytes, closure) = state.withLock { state -> (Data, Taker?) in
             state.isDrainScheduled = false
             guard case .draining(_, let closure) = state.reader else { return (Data(), nil) }
+            state.handedOut += state.bytes.count
             return (takeAll(&state), closure)
         }
-        if !bytes.isEmpty { closure?(bytes) }
-        resumeIfEmptied()
+        guard !bytes.isEmpty, let closure else { return resumeIfEmptied() }
+        closure(bytes) { [self, count = bytes.count] in
+            state.withLock { $0.handedOut -= count }
+            resumeIfEmptied()
+        }
     }
 
     /// Discards the buffered bytes and all later ones; fails a waiting reader.
@@ -254,7 +271,7 @@ final class BodyBuffer: Sendable {
 
     private func resumeIfEmptied() {
         let mustResume = state.withLock { state in
-            guard state.isPaused, state.bytes.count <= Self.highWaterMark / 2 else { return false }
+            guard state.isPaused, state.bytes.count + state.handedOut <= Self.highWaterMark / 2 else { return false }
             state.isPaused = false
             return true
         }

@@ -103,7 +103,7 @@ struct BodyListeners: Sendable {
     /// Resumes the transfer.
     let resume: @Sendable () -> Void
     /// Receives the body's pieces in place of the request.
-    var takePiece: (@Sendable (Data) -> Void)?
+    var takePiece: BodyBuffer.Taker?
     /// Receives the URL of the complete file.
     var takeFile: (@Sendable (URL) -> Void)?
     /// Reports written bytes: of this piece, so far, and the expected total.

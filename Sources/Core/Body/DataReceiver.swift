@@ -163,7 +163,7 @@ final class DataReceiver: BodyReceiver {
     var isRead: Bool { state.withLock { !$0.isInMemory } }
 
     /// Hands the body to a closure from now on, beginning with the received bytes; drops it without a closure.
-    func setReader(on queue: DispatchQueue, _ closure: (@Sendable (Data) -> Void)?, resume: @escaping @Sendable () -> Void) {
+    func setReader(on queue: DispatchQueue, _ closure: BodyBuffer.Taker?, resume: @escaping @Sendable () -> Void) {
         let buffer = makeBuffer(resume: resume)
         if let closure { buffer.drain(on: queue, to: closure) } else { buffer.drop() }
     }

@@ -2,6 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
+import CurlewURLLoading
 import Dispatch
 
 /// Has `URLProtocol` classes load requests, as `URLSession` does; requests that no class accepts are forwarded to another transport.

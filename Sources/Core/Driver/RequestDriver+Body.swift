@@ -138,10 +138,11 @@ extension RequestDriver {
 
     /// The closures of the session's delegate that concern the body of a task; `nil` for none.
     func listeners(of task: SessionTask) -> BodyListeners? {
-        sessionDelegate.closures.withLock { [session] closures in
+        closures { [session] closures in
             guard closures.concernBodies else { return nil }
             var listeners = BodyListeners(queue: session.queue, resume: resumeTransfer)
-            if let take = closures.dataTaskDidReceiveData { listeners.takePiece = { take(session, task, $0) } }
+            if let take = closures.dataTaskDidReceiveData { listeners.takePiece = BodyBuffer.taker { take(session, task, $0) } }
+            if let take = closures.dataTaskTakesData { listeners.takePiece = { take(session, task, $0, $1) } }
             if let take = closures.downloadTaskDidFinishDownloadingToURL { listeners.takeFile = { take(session, task, $0) } }
             if let tell = closures.downloadTaskDidWriteData { listeners.written = { tell(session, task, $0, $1, $2) } }
             if let tell = closures.downloadTaskDidResumeAtOffset { listeners.resumed = { tell(session, task, $0, $1) } }
@@ -154,7 +155,7 @@ extension RequestDriver {
 extension SessionClosures {
     /// Whether any of them concerns the body of a response.
     fileprivate var concernBodies: Bool {
-        dataTaskDidReceiveData != nil || downloadTaskDidFinishDownloadingToURL != nil || downloadTaskDidWriteData != nil
+        dataTaskDidReceiveData != nil || dataTaskTakesData != nil || downloadTaskDidFinishDownloadingToURL != nil || downloadTaskDidWriteData != nil
             || downloadTaskDidResumeAtOffset != nil || dataTaskDidBecomeDownloadTask != nil
     }
 }

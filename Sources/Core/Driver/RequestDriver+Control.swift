@@ -12,6 +12,15 @@ extension RequestDriver {
     /// The current attempt's task.
     var task: SessionTask? { state.withLock { $0.task } }
 
+    /// Reads the closures that take part in the request: those of its owner or, without one, of the session's delegate.
+    func closures<Value>(_ read: (SessionClosures) -> Value) -> Value {
+        if let closures = ownClosures { return read(closures.values) }
+        return sessionDelegate.closures.withLock { read($0) }
+    }
+
+    /// The closures of the request's owner; `nil` without one.
+    var ownClosures: RequestClosures? { settings?.options.ownership?.owner?.closures }
+
     // MARK: Starting and stopping
 
     /// Notes that the user has resumed the request; returns its task, if there is one.
@@ -97,7 +106,7 @@ extension RequestDriver {
 
     /// Whether a request may be retried: never after it was cancelled.
     func mayRetry(_ request: Request, after error: any Error) -> Bool {
-        isRetriable(after: error) && (request.isRepeatable || sessionDelegate.mayRenewBody(of: request)) && body.holdForRetry()
+        isRetriable(after: error) && (request.isRepeatable || mayRenewBody(of: request)) && body.holdForRetry()
     }
 
     /// Asks the session's gate for a retry, unless a policy has refused the last attempt, which so was none: then the wait is noted.
@@ -317,7 +326,7 @@ extension RequestDriver {
 
 extension RequestDriver: TransferObserver {
     func transfer(_ id: Int, didSend count: Int64) {
-        let tell = sessionDelegate.closures.withLock { $0.taskDidSendBodyData }
+        let tell = closures { $0.taskDidSendBodyData }
         guard tell != nil || sentBody != nil, let task = state.withLock({ $0.number == id ? $0.task : nil }) else { return }
         let body = task.currentTransfer?.body
         guard let tell else { return sentBody.map { $0.sent(count, of: body) } ?? () }
@@ -385,7 +394,7 @@ extension RequestDriver: RawConnection.Link {
 extension RequestDriver: CacheDecider {
     /// Calls the delegate's closure on the session's queue, if there is one; for data and upload requests only.
     func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void) {
-        guard let closure = sessionDelegate.closures.withLock({ $0.dataTaskWillCacheResponse }), body is DataReceiver, let task else {
+        guard let closure = closures({ $0.dataTaskWillCacheResponse }), body is DataReceiver, let task else {
             return decided(proposed)
         }
         session.queue.async { [self] in inContext { closure(session, task, proposed, decided) } }

@@ -330,7 +330,7 @@ final class RequestDriver: Sendable {
         guard let manager = sessionDelegate.manager, !session.isInvalidated else {
             return end(request, with: session.endError)
         }
-        guard !request.isRepeatable, sessionDelegate.mayRenewBody(of: request), let body = request.streamBody, let task = request.task
+        guard !request.isRepeatable, mayRenewBody(of: request), let body = request.streamBody, let task = request.task
         else {
             return attempt(.retry, of: request, by: manager)
         }
@@ -340,7 +340,7 @@ final class RequestDriver: Sendable {
             }
             self.attempt(.retry, of: request, by: manager)
         }
-        if let renewed { inContext { sessionDelegate.askForStream(for: task, in: session, renewed) } }
+        if let renewed { inContext { askForStream(for: task, renewed) } }
     }
 
     // MARK: - It ends
@@ -363,7 +363,7 @@ final class RequestDriver: Sendable {
 
     /// Reports the end, and releases the handlers.
     func finish(_ request: Request) {
-        guard let tell = sessionDelegate.closures.withLock({ $0.taskDidComplete }),
+        guard let tell = closures({ $0.taskDidComplete }),
             let (task, error) = state.withLock({ state in state.task.map { ($0, state.error) } }),
             !state.withLock({ $0.lifecycle.isAttemptReported })
         else { return release(request) }
@@ -392,6 +392,7 @@ final class RequestDriver: Sendable {
             ended.steps?.end()
             body.requestDidFinish(request)
             ended.callWaiters()
+            settings?.options.ownership?.end()
             if let manager = ended.manager { session.release(manager) }
         }
         if !isReopened { reportEnd(of: request) }

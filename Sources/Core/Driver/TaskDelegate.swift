@@ -28,7 +28,7 @@ public final class TaskDelegate: Sendable {
     /// The error before it is translated (``Session/deliverErrors(as:)``).
     package var ownError: (any Error)? { driver.state.withLock { $0.error } }
 
-    var metrics: TaskMetrics {
+    package var metrics: TaskMetrics {
         driver.state.withLock { TaskMetrics(transactionMetrics: $0.transactions, redirectCount: $0.task?.redirectCount ?? 0) }
     }
 

@@ -13,21 +13,20 @@ extension PendingResponse {
         // The stream is an adapter's or a redirect closure's: for that the closure would return the upload's bytes.
         guard let body = body as? StreamBody, body === request.streamBody else { return done(false) }
         let stream = wait { (stream: NewBodyStream) in done(body.restart(with: stream.value)) }
-        driver.inContext { driver.sessionDelegate.askForStream(for: task, in: session, stream) }
+        driver.inContext { driver.askForStream(for: task, stream) }
     }
 }
 
-extension SessionDelegate {
+extension RequestDriver {
     /// Whether a closure returns a new stream for the request.
     func mayRenewBody(of request: Request) -> Bool {
-        request.streamBody != nil
-            && closures.withLock { $0.taskNeedNewBodyStream != nil }
+        request.streamBody != nil && closures { $0.taskNeedNewBodyStream != nil }
     }
 
     /// Calls the closure for a new stream, and continues with its answer. Both on the session's queue.
-    func askForStream(for task: SessionTask, in session: Session, _ stream: StepContinuation<NewBodyStream>) {
-        guard let closure = closures.withLock({ $0.taskNeedNewBodyStream }) else { return stream(NewBodyStream(value: nil)) }
-        closure(session, task) { value in
+    func askForStream(for task: SessionTask, _ stream: StepContinuation<NewBodyStream>) {
+        guard let closure = closures({ $0.taskNeedNewBodyStream }) else { return stream(NewBodyStream(value: nil)) }
+        closure(session, task) { [session] value in
             let newStream = NewBodyStream(value: value)
             session.queue.async { stream(newStream) }
         }

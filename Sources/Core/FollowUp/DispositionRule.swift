@@ -2,11 +2,12 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
+import CurlewURLLoading
 
 /// Has the delegate's closure decide about a data request's response: receive it, cancel the request, or turn it into a download.
 enum DispositionRule: ResponseRule {
     static func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
-        let isAsked = driver.sessionDelegate.closures.withLock { $0.dataTaskDidReceiveResponse != nil }
+        let isAsked = driver.closures { $0.dataTaskDidReceiveResponse != nil }
         return isAsked && driver.body is DataReceiver ? .ask : .pass
     }
 

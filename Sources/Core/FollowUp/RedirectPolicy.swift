@@ -142,7 +142,7 @@ extension ResponseHead {
 enum RedirectRule: ResponseRule {
     static func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         guard head.isRedirect else { return .pass }
-        guard !driver.sessionDelegate.asksAboutRedirects else { return .ask }
+        guard !driver.asksAboutRedirects else { return .ask }
         guard let transfer = task.currentTransfer else { return .pass }
         do throws(CurlewError) {
             let next = try driver.redirects.next(after: transfer, head, redirectCount: task.redirectCount, hsts: driver.session.hsts)
@@ -201,10 +201,10 @@ enum RedirectRule: ResponseRule {
     }
 }
 
-extension SessionDelegate {
+extension RequestDriver {
     /// Whether closures decide about redirects, or about bodies that these send again.
     fileprivate var asksAboutRedirects: Bool {
-        closures.withLock { $0.taskWillPerformHTTPRedirection != nil || $0.taskNeedNewBodyStream != nil }
+        closures { $0.taskWillPerformHTTPRedirection != nil || $0.taskNeedNewBodyStream != nil }
     }
 }
 

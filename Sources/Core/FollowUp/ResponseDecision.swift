@@ -110,7 +110,7 @@ struct PendingResponse: Sendable {
     let number: Int
 
     var session: Session { driver.session }
-    var closures: SessionClosures { driver.sessionDelegate.closures.withLock { $0 } }
+    var closures: SessionClosures { driver.closures { $0 } }
 
     /// The response as Foundation's type.
     var response: HTTPURLResponse? { ResponseContext(transfer: transfer, head: head).response }

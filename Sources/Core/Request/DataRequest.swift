@@ -44,7 +44,7 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
     /// the body.
     @preconcurrency @discardableResult
     open func stream(closure: (@Sendable (Data) -> Void)? = nil) -> Self {
-        receiver.setReader(on: session.queue, closure, resume: driver.resumeTransfer)
+        receiver.setReader(on: session.queue, closure.map(BodyBuffer.taker), resume: driver.resumeTransfer)
         driver.attached(.reader)
         return self
     }

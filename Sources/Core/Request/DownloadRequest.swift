@@ -88,6 +88,9 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     /// ``DownloadOptions/resumePreviousDownload``; `false` until the response's head is received.
     public var isFileUnchanged: Bool { receiver.isUnchanged }
 
+    /// The complete file, where it is now; `nil` for a failed download, and once the file was removed.
+    package var fileURL: URL? { receiver.fileURL }
+
     override var hasBody: Bool { receiver.bodyCount > 0 }
 
     /// The progress of receiving the file, in bytes; the total is −1 until it is known. A resumed download starts at its offset.

@@ -153,6 +153,12 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
         driver.addHandler(handler, to: self)
     }
 
+    /// Calls a closure when the request has finished, or at once if it has, on the thread that finishes it; until then the request retains its
+    /// manager, as one that is awaited does.
+    package func whenFinished(_ closure: @escaping @Sendable () -> Void) {
+        driver.addWaiter(.closure(closure), to: self)
+    }
+
     /// Waits until the request has finished; cancelling the waiting task cancels the request.
     func waitForEnd() async {
         await withTaskCancellationHandler {

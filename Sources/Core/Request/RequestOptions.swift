@@ -93,6 +93,9 @@ public struct RequestOptions: Sendable {
     /// request's own.
     package var certificateURL: String?
 
+    /// The object of a layer above whose request it is; `nil`, the default, for none.
+    package var ownership: RequestOwnership?
+
     /// Values for adapters, retriers and monitors, which read them from ``Request/options``. Empty by default; not sent.
     public var userInfo: [String: any Sendable] = [:]
 

@@ -206,21 +206,23 @@ public final class Session: Sendable {
     }
 
     /// Returns the request of a transfer with what the session adds to each exchange: cookies and the host's trust policy.
-    func outgoing(_ request: consuming TransferRequest) -> TransferRequest {
+    ///
+    /// - Parameter owned: the task whose owner evaluates in place of the session's delegate; `nil`, the default, for none.
+    func outgoing(_ request: consuming TransferRequest, _ owned: OwnedTask? = nil) -> TransferRequest {
         // Plain HTTP has no certificate to evaluate: looking for a policy would be overhead for each request.
-        guard keepsHostState || request.isSecure && hasTrustRules || request.hasFiles else { return request }
+        guard keepsHostState || request.isSecure && (owned != nil || hasTrustRules) || request.hasFiles else { return request }
         var outgoing = request
         if let cookies { outgoing = cookies.adding(to: outgoing) }
-        if let tls = tlsOptions(for: outgoing.url) { outgoing.options.tls = tls }
+        if let tls = tlsOptions(for: outgoing.url, owned) { outgoing.options.tls = tls }
         if hsts != nil, let tls = strictOptions(outgoing.options.tls, for: outgoing.url) { outgoing.options.tls = tls }
         if outgoing.hasFiles { outgoing.readFiles() }
         return outgoing
     }
 
     /// Returns the request of a raw stream with the host's trust policy.
-    func outgoing(_ request: StreamTransferRequest) -> StreamTransferRequest {
+    func outgoing(_ request: StreamTransferRequest, _ owned: OwnedTask?) -> StreamTransferRequest {
         guard request.isSecure else { return request }
-        let tls = tlsOptions(for: request.host.comparableHost, port: request.port)
+        let tls = tlsOptions(for: request.host.comparableHost, port: request.port, owned)
         let strict = hsts == nil ? nil : strictOptions(tls ?? request.options.tls, host: request.host)
         guard let tls = strict ?? tls else { return request }
         var outgoing = request

@@ -2,6 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
+import CurlewURLLoading
 
 extension SessionConfiguration {
     /// The default of `httpMaximumConnectionsPerHost` in Foundation, which does not report whether it was set.
@@ -148,7 +149,7 @@ extension ProxyPolicy {
     ///
     /// Keys may also be the names of CFNetwork's constants, such as `kCFNetworkProxiesHTTPEnable`. A dictionary that enables no proxy
     /// disables those of the environment, too.
-    init(connectionDictionary dictionary: [AnyHashable: Any]) {
+    package init(connectionDictionary dictionary: [AnyHashable: Any]) {
         let entries = ProxyEntries(dictionary)
         let socks = entries.url(of: "SOCKS", scheme: "socks5h")
         let (http, https) = (entries.url(of: "HTTP", scheme: "http") ?? socks, entries.url(of: "HTTPS", scheme: "http") ?? socks)

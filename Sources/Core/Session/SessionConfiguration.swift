@@ -4,6 +4,7 @@ import CurlewCookies
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
+import CurlewURLLoading
 import Dispatch
 
 /// The settings of a session: the header fields of its requests, their transfer options, its connections, storages and queues.

@@ -2,6 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
+import CurlewURLLoading
 
 /// A closure's completion for a challenge.
 package typealias ChallengeCompletion = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
@@ -22,19 +23,59 @@ package struct SessionClosures: Sendable {
     package var taskDidReceiveChallenge:
         (@Sendable (Session, SessionTask, URLAuthenticationChallenge, @escaping ChallengeCompletion) -> Void)?
     package var taskNeedNewBodyStream: (@Sendable (Session, SessionTask, @escaping @Sendable (InputStream?) -> Void) -> Void)?
-    var taskDidSendBodyData: (@Sendable (Session, SessionTask, Int64, Int64, Int64) -> Void)?
+    package var taskDidSendBodyData: (@Sendable (Session, SessionTask, Int64, Int64, Int64) -> Void)?
     var taskDidComplete: (@Sendable (Session, SessionTask, (any Error)?) -> Void)?
+    /// In place of ``sessionDidReceiveChallenge``, where the closure of a request evaluates servers: with the task for which a connection was
+    /// made.
+    package var taskDidReceiveServerTrust:
+        (@Sendable (Session, SessionTask, URLAuthenticationChallenge, @escaping ChallengeCompletion) -> Void)?
     package var dataTaskDidReceiveResponse:
         (@Sendable (Session, SessionTask, HTTPURLResponse, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) -> Void)?
-    var dataTaskDidBecomeDownloadTask: (@Sendable (Session, SessionTask, SessionTask) -> Void)?
+    package var dataTaskDidBecomeDownloadTask: (@Sendable (Session, SessionTask, SessionTask) -> Void)?
     var dataTaskDidReceiveData: (@Sendable (Session, SessionTask, Data) -> Void)?
+    /// In place of ``dataTaskDidReceiveData``, for code that takes a piece on another queue: calls the completion when it has taken it.
+    package var dataTaskTakesData: (@Sendable (Session, SessionTask, Data, _ taken: @escaping @Sendable () -> Void) -> Void)?
     package var dataTaskWillCacheResponse:
         (@Sendable (Session, SessionTask, CachedURLResponse, @escaping @Sendable (CachedURLResponse?) -> Void) -> Void)?
-    var downloadTaskDidFinishDownloadingToURL: (@Sendable (Session, SessionTask, URL) -> Void)?
-    var downloadTaskDidWriteData: (@Sendable (Session, SessionTask, Int64, Int64, Int64) -> Void)?
-    var downloadTaskDidResumeAtOffset: (@Sendable (Session, SessionTask, Int64, Int64) -> Void)?
+    package var downloadTaskDidFinishDownloadingToURL: (@Sendable (Session, SessionTask, URL) -> Void)?
+    package var downloadTaskDidWriteData: (@Sendable (Session, SessionTask, Int64, Int64, Int64) -> Void)?
+    package var downloadTaskDidResumeAtOffset: (@Sendable (Session, SessionTask, Int64, Int64) -> Void)?
     /// The closures that layers above offer under names of their own.
     package var values = LayerValues()
+
+    package init() {}
+}
+
+/// An object of a layer above that has a request, and takes part in it in place of the closures of the session's delegate.
+package protocol RequestOwner: AnyObject, Sendable {
+    /// The closures of its request. What is `nil` in them is not decided by the session's either.
+    var closures: RequestClosures { get }
+}
+
+/// The closures of one or more requests. Evaluations of servers are shared by the requests that have the same object.
+package final class RequestClosures: Sendable {
+    package let values: SessionClosures
+    let token = TrustEvaluator.makeToken()
+
+    package init(_ values: SessionClosures) {
+        self.values = values
+    }
+}
+
+/// An owner, until its request has finished.
+package final class RequestOwnership: Sendable {
+    private let state: Lock<(any RequestOwner)?>
+
+    package init(_ owner: any RequestOwner) {
+        state = Lock(owner)
+    }
+
+    package var owner: (any RequestOwner)? { state.withLock { $0 } }
+
+    func end() {
+        // Released after unlocking.
+        withExtendedLifetime(state.withLock { $0.take() }) {}
+    }
 }
 
 /// Closures that replace a default decision, or are told of an event.

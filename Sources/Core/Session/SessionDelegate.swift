@@ -40,6 +40,9 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         set { requests.withLock { $0.map[task.taskIdentifier] = newValue } }
     }
 
+    /// The object that has the request of a task; `nil` if the request has none, or has finished.
+    package func owner(of task: SessionTask) -> (any RequestOwner)? { self[task]?.settings?.options.ownership?.owner }
+
     /// Retains a request under the number of its task.
     func enter(_ request: Request, as number: Int) {
         requests.withLock { $0.map[number] = request }

@@ -2,6 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
+import CurlewURLLoading
 
 /// Creates requests and runs them in its session.
 ///

@@ -2,25 +2,24 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
+import CurlewURLLoading
 
 /// The protection space of a server trust challenge, which Foundation has only on Apple's systems, with the Security framework.
 private final class ServerTrustSpace: URLProtectionSpace, @unchecked Sendable {  // immutable
-    /// The value of `NSURLAuthenticationMethodServerTrust`, which Foundation on Linux does not declare.
-    static let method = "NSURLAuthenticationMethodServerTrust"
-
     let trust: ServerTrust
 
     init(_ trust: ServerTrust) {
         self.trust = trust
         super.init(
-            host: trust.host, port: trust.port, protocol: NSURLProtectionSpaceHTTPS, realm: nil, authenticationMethod: Self.method)
+            host: trust.host, port: trust.port, protocol: NSURLProtectionSpaceHTTPS, realm: nil,
+            authenticationMethod: NSURLAuthenticationMethodServerTrust)
     }
 
     /// Always `nil`: a trust object can't be archived.
     required init?(coder: NSCoder) { nil }
 
     // Foundation on Linux replaces a method that it does not know by the default one.
-    override var authenticationMethod: String { Self.method }
+    override var authenticationMethod: String { NSURLAuthenticationMethodServerTrust }
 
     override func copy(with zone: NSZone? = nil) -> Any { self }
 }
@@ -57,32 +56,52 @@ extension SessionDelegate {
     }
 }
 
+/// A task whose owner evaluates servers.
+struct OwnedTask: Sendable {
+    let closures: RequestClosures
+    weak var task: SessionTask?
+}
+
+extension RequestDriver {
+    /// The current task, if the request's owner evaluates servers.
+    var ownedTask: OwnedTask? {
+        guard let closures = ownClosures, closures.values.taskDidReceiveServerTrust != nil else { return nil }
+        return OwnedTask(closures: closures, task: task)
+    }
+}
+
 extension Session {
     /// The TLS options for a host whose trust the session's delegate evaluates: libcurl checks only what can't be evaluated afterwards.
     ///
     /// - Parameters:
     ///   - policy: the host's policy, which decides if the delegate chooses the default handling.
     ///   - policyVersion: tells it from other policies of the host.
-    func delegatedOptions(for host: String, port: Int, under policy: ServerTrustPolicy?, version policyVersion: Int) -> TLSOptions {
+    ///   - owned: the task whose owner evaluates in place of the delegate; `nil` for none.
+    func delegatedOptions(
+        for host: String, port: Int, under policy: ServerTrustPolicy?, version policyVersion: Int, _ owned: OwnedTask?
+    ) -> TLSOptions {
         var options = configuration.options.tls
         let required = policy?.applied(to: options, host: host, port: port, in: self, version: policyVersion) ?? options
         options.requiresStapledResponse = options.requiresStapledResponse || required.requiresStapledResponse
         options.verifiesHostName = false
         // The signature of a stapled response is verified against the chain.
         options.verifiesCertificateChain = options.requiresStapledResponse && required.verifiesCertificateChain
-        let version = policyVersion &+ (delegate?.closures.withLock { $0.trustVersion } ?? 0)
-        let evaluator = TrustEvaluator(scope: self, version: version, token: token) { [weak self] trust, completion in
+        let version = policyVersion &+ (owned == nil ? delegate?.closures.withLock { $0.trustVersion } ?? 0 : 0)
+        let (scope, token) = owned.map { ($0.closures as AnyObject, $0.closures.token) } ?? (self, token)
+        let evaluator = TrustEvaluator(scope: scope, version: version, token: token) { [weak self] trust, completion in
             guard let self else { return completion(false) }
-            queue.async { self.evaluate(trust, under: policy, completion) }
+            queue.async { self.evaluate(trust, under: policy, owned, completion) }
         }
         options.trust = TrustRequirement(.evaluator(evaluator), policy: "sessionDidReceiveChallenge", host: host, port: port)
         return options
     }
 
-    /// Calls the delegate's closure with a server trust challenge, and `completion` once with the result. Runs on the session's queue.
-    private func evaluate(_ trust: ServerTrust, under policy: ServerTrustPolicy?, _ completion: @escaping @Sendable (Bool) -> Void) {
+    /// Calls the closure with a server trust challenge, and `completion` once with the result. Runs on the session's queue.
+    private func evaluate(
+        _ trust: ServerTrust, under policy: ServerTrustPolicy?, _ owned: OwnedTask?, _ completion: @escaping @Sendable (Bool) -> Void
+    ) {
         let (closure, decide) = delegate?.closures.withLock { ($0.sessionDidReceiveChallenge, $0.serverTrustDecision) } ?? (nil, nil)
-        if let decide { return evaluate(trust, under: policy, decide, completion) }
+        if owned == nil, let decide { return evaluate(trust, under: policy, decide, completion) }
         let challenge = URLAuthenticationChallenge(
             protectionSpace: ServerTrustSpace(trust.withKnownIssuers()), proposedCredential: nil, previousFailureCount: 0,
             failureResponse: nil, error: nil,
@@ -103,7 +122,15 @@ extension Session {
                 queue.async { completion(self.accepts(trust, under: policy)) }
             }
         }
-        if let closure { closure(self, challenge, apply) } else { apply(.performDefaultHandling, nil) }
+        if let owned {
+            // Without its task nobody waits for the decision.
+            guard let task = owned.task else { return apply(.cancelAuthenticationChallenge, nil) }
+            owned.closures.values.taskDidReceiveServerTrust?(self, task, challenge, apply)
+        } else if let closure {
+            closure(self, challenge, apply)
+        } else {
+            apply(.performDefaultHandling, nil)
+        }
     }
 
     /// Awaits the delegate's decision.

@@ -10,9 +10,11 @@ extension Session {
     var mustPrepareOffTransport: Bool { serverTrustPolicyManager != nil }
 
     /// The TLS options for a URL's host, if they differ from the session's. `nil` for a URL without a host, which is never sent.
-    func tlsOptions(for url: String) -> TLSOptions? {
-        guard hasTrustRules, let origin = HTTPOrigin(url: url), origin.scheme == "https" else { return nil }
-        return tlsOptions(for: origin.host, port: origin.port)
+    ///
+    /// - Parameter owned: the task whose owner evaluates in place of the session's delegate; `nil`, the default, for none.
+    func tlsOptions(for url: String, _ owned: OwnedTask? = nil) -> TLSOptions? {
+        guard owned != nil || hasTrustRules, let origin = HTTPOrigin(url: url), origin.scheme == "https" else { return nil }
+        return tlsOptions(for: origin.host, port: origin.port, owned)
     }
 
     /// Whether trust in servers depends on more than the session's TLS options.
@@ -21,7 +23,7 @@ extension Session {
     /// The session's TLS options changed by the host's policy, or to have the delegate evaluate the host; `nil` if there is neither.
     ///
     /// - Parameter host: in normal form.
-    func tlsOptions(for host: String, port: Int) -> TLSOptions? {
+    func tlsOptions(for host: String, port: Int, _ owned: OwnedTask? = nil) -> TLSOptions? {
         if let defect = serverTrustPolicyManager?.defect {
             var options = configuration.options.tls
             options.trust = TrustRequirement(.unusable(defect), policy: "ServerTrustPolicyManager", host: host, port: port)
@@ -31,8 +33,8 @@ extension Session {
         // A subclass may return another closure each time, and closures can't be compared: each is asked, and none shares.
         let isOverridden = serverTrustPolicyManager.map { type(of: $0) != ServerTrustPolicyManager.self } ?? false
         let version = isOverridden ? Int.random(in: 1 ... .max) : 0
-        if delegate?.handlesSessionChallenges == true {
-            return delegatedOptions(for: host, port: port, under: policy, version: version)
+        if owned != nil || delegate?.handlesSessionChallenges == true {
+            return delegatedOptions(for: host, port: port, under: policy, version: version, owned)
         }
         guard let policy else { return nil }
         return policy.applied(to: configuration.options.tls, host: host, port: port, in: self, version: version)

@@ -175,7 +175,7 @@ import Testing
         let pieces = Inbox<Data>()
         let queue = DispatchQueue(label: "drain")
         _ = Self.append("a", to: buffer)
-        buffer.drain(on: queue) { pieces.put($0) }
+        buffer.drain(on: queue, to: BodyBuffer.taker { pieces.put($0) })
         for text in ["b", "c", "d"] { _ = Self.append(text, to: buffer) }
         queue.sync {}
         #expect(pieces.all.reduce(Data(), +) == Data("abcd".utf8))

@@ -3,6 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTestSupport
 import CurlewTransport
+import CurlewURLLoading
 import Dispatch
 import Testing
 

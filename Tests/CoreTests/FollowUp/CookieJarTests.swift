@@ -3,6 +3,7 @@ import CurlewCookies
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
+import CurlewURLLoading
 import Testing
 
 @testable import CurlewCore

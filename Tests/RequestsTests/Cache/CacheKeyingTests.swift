@@ -4,6 +4,7 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTestSupport
+import CurlewURLLoading
 import Testing
 
 @testable import CurlewRequests

@@ -3,6 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewURLLoading
 
 @testable import CurlewCore
 

@@ -2,6 +2,7 @@
 import CurlewCache
 import CurlewHTTP
 import CurlewTestSupport
+import CurlewURLLoading
 import Testing
 
 @testable import CurlewServices

@@ -2,6 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
+import CurlewURLLoading
 
 /// Answers the challenges of a 401 (RFC 9110, section 15.5.2): as the delegate's closures decide, otherwise with the request's credential,
 /// the URL's, or a stored one.

@@ -131,7 +131,7 @@ extension RequestDriver {
     /// in a session with a cache, which would not find them under a field that is never the same.
     private func mayUseNonce(_ request: TransferRequest) -> Bool {
         request.headers["Authorization"] == nil && !(session.configuration.hasCache && request.isForDocument)
-            && sessionDelegate.closures.withLock { $0.taskDidReceiveChallenge == nil }
+            && closures { $0.taskDidReceiveChallenge == nil }
     }
 
     /// The credential with which a challenge would be answered, as far as that is certain: a stored one is used where no other can be

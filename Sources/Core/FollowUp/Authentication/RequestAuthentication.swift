@@ -67,7 +67,7 @@ extension RequestDriver {
     func outgoing(_ request: TransferRequest, as followUp: FollowUp.Kind?, _ digests: DigestMemory? = nil) -> TransferRequest {
         if let digests { useNonce(of: digests, for: request, as: followUp) }
         let (authentication, deadline) = state.withLock { ($0.authentication, $0.deadline) }
-        var outgoing = session.outgoing(authentication?.authorize(request) ?? request)
+        var outgoing = session.outgoing(authentication?.authorize(request) ?? request, ownedTask)
         if outgoing.hasUnboundCertificate, !mayPresentCertificate(to: outgoing.url, as: followUp) {
             outgoing.options.tls.clientCertificate = nil
         }

@@ -36,7 +36,7 @@ enum HostStateRule: ResponseRule {
         guard !mayBlock else { return .ask }
         if let transfer = task.currentTransfer {
             cookies?.store(head, of: transfer)
-            if let change { session.note(change, in: transfer) }
+            if let change { session.note(change, in: transfer, driver.ownedTask) }
         }
         return .pass
     }
@@ -45,7 +45,7 @@ enum HostStateRule: ResponseRule {
         let session = response.session
         if response.head.contains("set-cookie") { session.cookies?.store(response.head, of: response.transfer) }
         if let change = session.securityChange(in: response.head, from: response.transfer.url) {
-            session.note(change, in: response.transfer)
+            session.note(change, in: response.transfer, response.driver.ownedTask)
         }
         done(nil)
     }

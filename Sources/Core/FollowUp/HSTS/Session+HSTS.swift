@@ -27,8 +27,10 @@ extension Session {
     }
 
     /// Notes it, if trust in the host was evaluated.
-    func note(_ change: SecurityChange, in request: TransferRequest) {
-        note(change, under: exchangeOptions(request.options.tls, host: change.host, port: change.port))
+    ///
+    /// - Parameter owned: the task whose owner has evaluated the host; `nil` for none.
+    func note(_ change: SecurityChange, in request: TransferRequest, _ owned: OwnedTask?) {
+        note(change, under: exchangeOptions(request.options.tls, host: change.host, port: change.port, owned))
     }
 
     private func note(_ change: SecurityChange, under options: TLSOptions?) {
@@ -37,8 +39,8 @@ extension Session {
     }
 
     /// The TLS options of an exchange with a host.
-    private func exchangeOptions(_ given: TLSOptions, host: String, port: Int) -> TLSOptions {
-        let options = tlsOptions(for: host.comparableHost, port: port) ?? given
+    private func exchangeOptions(_ given: TLSOptions, host: String, port: Int, _ owned: OwnedTask? = nil) -> TLSOptions {
+        let options = tlsOptions(for: host.comparableHost, port: port, owned) ?? given
         return strictOptions(options, host: host) ?? options
     }
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewURLLoading
+
+/// The calls of a session's delegates: the task's first and, where that does not implement a method, the session's.
+///
+/// Which methods a delegate implements is known only by calling them: the defaults of the protocols note that they were called. Each default
+/// of an `async` form is called once for a type, so that no task is created for what a type does not implement.
+final class DelegateCalls: Sendable {
+    /// The methods with a decision.
+    enum Decision: Hashable {
+        case sessionChallenge
+        case taskChallenge
+        case redirection
+        case bodyStream
+        case response
+        case caching
+        case delayedRequest
+    }
+
+    private struct Method: Hashable {
+        let type: ObjectIdentifier
+        let decision: Decision
+    }
+
+    private struct State {
+        /// Whether the default of a method without a decision was called.
+        var hasReachedDefault = false
+        /// The call that is being made.
+        var current: DelegateCall?
+        /// What types are known not to implement.
+        var defaults: Set<Method> = []
+    }
+
+    private let state = Lock(State())
+
+    // MARK: Events
+
+    /// Calls `body` with one delegate after the other, until one implements what it calls. On the delegate queue.
+    func tell<Delegate>(_ delegates: [Delegate], _ body: (Delegate) -> Void) {
+        for delegate in delegates {
+            state.withLock { $0.hasReachedDefault = false }
+            body(delegate)
+            guard state.withLock({ $0.hasReachedDefault }) else { return }
+        }
+    }
+
+    fileprivate func noteDefault() { state.withLock { $0.hasReachedDefault = true } }
+
+    // MARK: Decisions
+
+    /// A delegate that may decide, and the call of its method.
+    struct Asked<Answer: Sendable> {
+        let object: AnyObject
+        let decision: Decision
+        let call: @Sendable (_ completion: @escaping @Sendable (Answer) -> Void) -> Void
+    }
+
+    /// Asks one delegate after the other until one decides; `nil` if none does. On the delegate queue.
+    ///
+    /// - Parameters:
+    ///   - queue: where further delegates are asked.
+    ///   - answered: called once, on any thread.
+    func ask<Answer: Sendable>(
+        _ asked: ArraySlice<Asked<Answer>>, on queue: DelegateQueue, _ answered: @escaping @Sendable (Answer?) -> Void
+    ) {
+        let next = asked.drop { isDefault($0.decision, of: $0.object) }
+        guard let first = next.first else { return answered(nil) }
+        let method = Method(type: ObjectIdentifier(type(of: first.object)), decision: first.decision)
+        let others = Shown(next.dropFirst())
+        let call = DelegateCall { [self] in
+            state.withLock { _ = $0.defaults.insert(method) }
+            queue.schedule { self.ask(others.value, on: queue, answered) }
+        }
+        state.withLock { $0.current = call }
+        first.call { answer in
+            if call.end() { answered(answer) }
+        }
+        state.withLock { $0.current = nil }
+    }
+
+    /// Has the `async` form of a method answer, for the default of the one with a handler.
+    func askAsync<Answer: Sendable>(
+        _ delegate: any URLSessionDelegate, _ decision: Decision, _ body: @escaping @Sendable () async -> Answer,
+        answered: @escaping @Sendable (Answer) -> Void
+    ) {
+        let call = state.withLock { $0.current.take() }
+        Task {
+            let probe = DelegateCall.Probe()
+            let answer = await DelegateCall.$probe.withValue(probe, operation: body)
+            if let call, probe.hasReachedDefault { call.passOn() } else { answered(answer) }
+        }
+    }
+
+    private func isDefault(_ decision: Decision, of delegate: AnyObject) -> Bool {
+        let method = Method(type: ObjectIdentifier(type(of: delegate)), decision: decision)
+        return state.withLock { $0.defaults.contains(method) }
+    }
+}
+
+/// A call of a delegate's method that is to answer.
+final class DelegateCall: Sendable {
+    /// Notes whether the default of an `async` form was called.
+    final class Probe: Sendable {
+        private let state = Lock(false)
+
+        var hasReachedDefault: Bool { state.withLock { $0 } }
+
+        fileprivate func note() { state.withLock { $0 = true } }
+    }
+
+    @TaskLocal static var probe: Probe?
+
+    private let isEnded = Lock(false)
+    private let next: @Sendable () -> Void
+
+    /// - Parameter next: asks the next delegate.
+    init(_ next: @escaping @Sendable () -> Void) {
+        self.next = next
+    }
+
+    /// Ends the call; `false` if it has ended.
+    func end() -> Bool {
+        isEnded.withLock { isEnded in
+            defer { isEnded = true }
+            return !isEnded
+        }
+    }
+
+    /// Has the next delegate answer.
+    fileprivate func passOn() { if end() { next() } }
+
+    /// Notes that the default of a method without a decision was called.
+    static func noteDefault(in session: URLSession) { session.calls.noteDefault() }
+
+    /// Notes that the default of an `async` form was called.
+    static func noteDefault() { probe?.note() }
+}
+
+/// A value that its receiver does not change, or that is handed on with its ownership.
+struct Shown<Value>: @unchecked Sendable {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}

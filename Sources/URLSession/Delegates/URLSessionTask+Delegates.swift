@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+import CurlewURLLoading
+
+// A task's delegates: its own before the session's.
+
+extension URLSessionTask {
+    typealias Answer<Value> = @Sendable (Value) -> Void
+
+    /// The delegates of a kind: the task's own before the session's.
+    func delegates<Delegate>(_ kind: Delegate.Type = Delegate.self) -> [Delegate] {
+        let own = values.withLock { $0.delegate }
+        return [own as? Delegate, session.delegate as? Delegate].compactMap { $0 }
+    }
+
+    /// Whether anything can be told or asked.
+    var hasDelegate: Bool { values.withLock { hasDelegate($0) } }
+
+    func hasDelegate(_ values: Values) -> Bool { values.delegate != nil || session.hasTaskDelegate }
+
+    /// Calls a method without a decision, on the delegate queue.
+    func tell<Delegate>(_ body: @escaping @Sendable (Delegate, URLSessionTask) -> Void) {
+        session.queue.schedule { self.tellNow(body) }
+    }
+
+    /// Calls a method without a decision. On the delegate queue.
+    func tellNow<Delegate>(_ body: (Delegate, URLSessionTask) -> Void) {
+        session.calls.tell(delegates(Delegate.self)) { body($0, self) }
+    }
+
+    /// Asks the delegates, on the delegate queue; `nil` if none decides.
+    func ask<Delegate, Value: Sendable>(
+        _ decision: DelegateCalls.Decision, _ call: @escaping @Sendable (Delegate, URLSessionTask, @escaping Answer<Value>) -> Void,
+        answered: @escaping @Sendable (Value?) -> Void
+    ) {
+        session.queue.schedule { [self] in
+            let asked = delegates(Delegate.self).map { delegate -> DelegateCalls.Asked<Value> in
+                let shown = Shown(delegate)
+                return DelegateCalls.Asked(object: delegate as AnyObject, decision: decision) { call(shown.value, self, $0) }
+            }
+            session.calls.ask(asked[...], on: session.queue, answered)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+import CurlewURLLoading
+
+/// The key of the data in an error's `userInfo` by which a failed download can be resumed: `URLSession.downloadTask(withResumeData:)`.
+///
+/// With it stays the part of the file that was received, in the directory of temporary files, until a download has used it.
+public let NSURLSessionDownloadTaskResumeData = "NSURLSessionDownloadTaskResumeData"
+
+/// A task that writes the body of a response to a file, which the delegate or handler has to move before it returns.
+open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {  // as its superclass
+    /// Cancels the task without resume data.
+    open override func cancel() {
+        cancel { ($0 as? DownloadRequest)?.cancel(createResumeData: false) ?? $0.cancel() }
+    }
+
+    /// Cancels the task, and calls `completionHandler` on the delegate queue with the data that resumes it; with `nil` if it can't be
+    /// resumed, or has completed.
+    @preconcurrency open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
+        let request = values.withLock { $0.request }
+        cancel { $0.cancel() }
+        guard let request else { return session.queue.schedule { completionHandler(nil) } }
+        request.whenFinished { [queue = session.queue] in
+            let data = request.delegate.error == nil ? nil : (request as? DownloadRequest)?.resumeData
+            queue.schedule { completionHandler(data) }
+        }
+    }
+
+    /// Cancels the task; returns the data that resumes it, or `nil`.
+    open func cancelByProducingResumeData() async -> Data? {
+        await withCheckedContinuation { continuation in cancel { continuation.resume(returning: $0) } }
+    }
+
+    /// Takes the place of a data task, with its request.
+    func take(over task: URLSessionDataTask) {
+        let taken = task.values.withLock { values in
+            values.successor = self
+            return (values.request, values.response, values.delegate, values.state)
+        }
+        values.withLock { values in
+            (values.request, values.response, values.delegate, values.state) = taken
+            values.isStarted = true
+        }
+    }
+
+    /// Notes written bytes; the delegate is told of them together if it is slow.
+    func wrote(_ count: Int64, _ total: Int64, _ expected: Int64) {
+        let mustSchedule = values.withLock { values in
+            values.written.untold += count
+            values.written.total = total
+            values.written.expected = expected
+            defer { values.written.isScheduled = true }
+            return !values.written.isScheduled
+        }
+        guard mustSchedule else { return }
+        tell { (delegate: any URLSessionDownloadDelegate, _) in
+            let written = self.values.withLock { values in
+                defer { values.written.untold = 0 }
+                values.written.isScheduled = false
+                return values.written
+            }
+            guard written.untold > 0 else { return }
+            delegate.urlSession(
+                self.session, downloadTask: self, didWriteData: written.untold, totalBytesWritten: written.total,
+                totalBytesExpectedToWrite: written.expected)
+        }
+    }
+}

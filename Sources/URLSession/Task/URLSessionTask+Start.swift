@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+import CurlewURLLoading
+import Dispatch
+
+// From the first `resume()` to the request of Core: what may have to come before it, and its options.
+
+extension URLSessionTask {
+    /// Begins when the earliest date has come and the delegate agrees, and when there is a network.
+    func startWhenDue() {
+        guard session.knows(self) else { return endUnstarted(with: URLError.of(CurlewError.cancelled, self)) }
+        if let date = values.withLock({ $0.earliestBeginDate }) { return wait(until: date) }
+        startWhenConnected()
+    }
+
+    private func wait(until date: Date) {
+        // Clamped, as Dispatch's times overflow.
+        let seconds = min(max(date.timeIntervalSinceNow, 0), 10 * 365 * 86_400)
+        session.curlew.session.queue.asyncAfter(deadline: .now() + seconds) { [self] in
+            guard isWanted else { return }
+            askAboutDelayedStart()
+        }
+    }
+
+    private func askAboutDelayedStart() {
+        let request = work.request
+        guard let request else { return startWhenConnected() }
+        ask(.delayedRequest) { (delegate: any URLSessionTaskDelegate, task, answer: @escaping Answer<(URLSession.DelayedRequestDisposition, URLRequest?)>) in
+            delegate.urlSession(task.session, task: task, willBeginDelayedRequest: request) { answer(($0, $1)) }
+        } answered: { [self] answer in
+            switch answer {
+            case (.cancel, _)?: cancel()
+            case (.useNewRequest, let new?)?:
+                values.withLock { $0.replacement = new }
+                startWhenConnected()
+            default: startWhenConnected()
+            }
+        }
+    }
+
+    /// Whether the task is neither cancelled nor complete.
+    var isWanted: Bool { values.withLock { $0.state == .running || $0.state == .suspended } }
+
+    private func startWhenConnected() {
+        let request = values.withLock { $0.replacement } ?? work.request
+        guard session.waitsForConnectivity, let host = request?.url?.host, let wait = ConnectivityWait(host: host) else { return load() }
+        wait.run {
+            self.tell { (delegate: any URLSessionTaskDelegate, task) in
+                delegate.urlSession(task.session, taskIsWaitingForConnectivity: task)
+            }
+        } isWanted: {
+            self.isWanted
+        } then: {
+            self.load()
+        }
+    }
+
+    // MARK: The request
+
+    private func load() {
+        let replacement = values.withLock { $0.replacement }
+        switch work {
+        case .request(let original):
+            let request = replacement ?? original
+            if LocalLoad.loads(request.url) { return LocalLoad(self, request).start() }
+            load(request, nil)
+        case .upload(let original, let body): load(upload: replacement ?? original, body)
+        case .resumedDownload(let data):
+            run { $0.download(resumingWith: data, requestOptions: $1) }
+        case .streamed(let original):
+            let request = (replacement ?? original).completed(body: nil)
+            run(request) { $0.streamRequest(request, options: $1) }
+        case .connection: break
+        }
+    }
+
+    private func load(upload request: URLRequest, _ body: UploadedBody) {
+        guard case .asked = body else { return load(request, body) }
+        ask(.bodyStream) { (delegate: any URLSessionTaskDelegate, task, answer: @escaping Answer<Shown<InputStream?>>) in
+            delegate.urlSession(task.session, task: task) { answer(Shown($0)) }
+        } answered: { [self] answer in
+            if let stream = answer?.value ?? request.httpBodyStream { return load(request, .stream(stream)) }
+            endUnstarted(with: URLError.of(CurlewError.redirectFailed(reason: .bodyNotRepeatable), self))
+        }
+    }
+
+    private func load(_ original: URLRequest, _ body: UploadedBody?) {
+        let request = original.completed(body: body)
+        switch body {
+        case .data(let data): run(request) { $0.upload(data, with: request, options: $1) }
+        case .file(let url): run(request) { $0.upload(url, with: request, options: $1) }
+        case .stream(let stream): run(request) { $0.upload(stream, with: request, options: $1) }
+        case .asked, nil:
+            if self is URLSessionDownloadTask {
+                run(request) { $0.download(request, requestOptions: $1) }
+            } else {
+                run(request) { $0.request(request, options: $1) }
+            }
+        }
+    }
+
+    /// Makes the request of Core, which starts at once, unless the task was cancelled meanwhile.
+    private func run(_ urlRequest: URLRequest? = nil, _ make: (SessionManager, RequestOptions) -> Request) {
+        guard isWanted else { return }
+        let request = make(session.curlew, options(for: urlRequest))
+        let (state, progress) = values.withLock { values in
+            values.request = request
+            return (values.state, values.progress)
+        }
+        if let progress { report(request, to: progress) }
+        if hasDelegate { listenForInterimResponses(of: request) }
+        // What other threads have called in between found no request.
+        switch state {
+        case .suspended: request.suspend()
+        case .canceling, .completed: request.cancel()
+        case .running: break
+        }
+        request.whenFinished { self.requestEnded(request) }
+    }
+
+    private func options(for request: URLRequest?) -> RequestOptions {
+        var options = RequestOptions()
+        if let timeout = request?.timeoutInterval, timeout != 60, timeout > 0 { options.connectTimeout = .seconds(min(timeout, 1e9)) }
+        let (priority, closures) = values.withLock { ($0.priority, $0.closures) }
+        if priority != Self.defaultPriority { options.priority = Int((7 * (1 - min(max(priority, 0), 1))).rounded()) }
+        if closures != nil || hasDelegate { options.ownership = RequestOwnership(self) }
+        return options
+    }
+
+    private func listenForInterimResponses(of request: Request) {
+        request.onInterimResponse(on: session.curlew.session.queue) { [weak self, weak request] head in
+            guard let self, let url = request?.task?.currentRequest?.url,
+                let response = HTTPURLResponse(
+                    url: url, statusCode: head.statusCode, httpVersion: head.httpVersion, headerFields: head.headers.dictionary)
+            else { return }
+            tell { (delegate: any URLSessionTaskDelegate, task) in
+                delegate.urlSession(task.session, task: task, didReceiveInformationalResponse: response)
+            }
+        }
+    }
+}
+
+extension URLRequest {
+    /// The request with the content type that a server expects of a body without one, as Apple's sessions send it.
+    fileprivate func completed(body: URLSessionTask.UploadedBody?) -> URLRequest {
+        let hasBody = body != nil || httpBody != nil || httpBodyStream != nil
+        guard hasBody, httpMethod == "POST", url != nil, value(forHTTPHeaderField: "Content-Type") == nil else { return self }
+        var request = self
+        request.setValue("application/x-www-form-urlencoded", forHTTPHeaderField: "Content-Type")
+        return request
+    }
+}
