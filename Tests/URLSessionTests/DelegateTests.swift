@@ -135,7 +135,7 @@ import Testing
             tasks[0].resume()
             session.invalidateAndCancel()
             #expect(session.dataTask(with: try server.address("/json")).state == .suspended)
-            await delegate.calls.wait(for: 8)
+            await delegate.calls.wait(for: 7)
             #expect(tasks.allSatisfy { ($0.error as? URLError)?.code == .cancelled && $0.state == .completed })
         }
         #expect(calls.elements.suffix(1) == ["invalid"])

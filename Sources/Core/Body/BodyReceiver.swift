@@ -102,6 +102,8 @@ struct BodyListeners: Sendable {
     let queue: DispatchQueue
     /// Resumes the transfer.
     let resume: @Sendable () -> Void
+    /// Whether the request's progress counts, too, where a closure is told of it: for the closures of its owner.
+    var keepsProgress = false
     /// Receives the body's pieces in place of the request.
     var takePiece: BodyBuffer.Taker?
     /// Receives the URL of the complete file.

@@ -230,6 +230,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
     /// Reports written bytes to the session's delegate instead of the progress, where it has a closure for them.
     private func reportWritten(_ count: Int64) {
         guard let listeners, let written = listeners.written else { return downloadProgress.update(completed: bodyCount) }
+        if listeners.keepsProgress { downloadProgress.update(completed: bodyCount) }
         listeners.queue.async { [bodyCount, total] in written(count, bodyCount, total) }
     }
 

@@ -141,6 +141,7 @@ extension RequestDriver {
         closures { [session] closures in
             guard closures.concernBodies else { return nil }
             var listeners = BodyListeners(queue: session.queue, resume: resumeTransfer)
+            listeners.keepsProgress = ownClosures != nil
             if let take = closures.dataTaskDidReceiveData { listeners.takePiece = BodyBuffer.taker { take(session, task, $0) } }
             if let take = closures.dataTaskTakesData { listeners.takePiece = { take(session, task, $0, $1) } }
             if let take = closures.downloadTaskDidFinishDownloadingToURL { listeners.takeFile = { take(session, task, $0) } }

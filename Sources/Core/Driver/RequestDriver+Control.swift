@@ -329,7 +329,8 @@ extension RequestDriver: TransferObserver {
         let tell = closures { $0.taskDidSendBodyData }
         guard tell != nil || sentBody != nil, let task = state.withLock({ $0.number == id ? $0.task : nil }) else { return }
         let body = task.currentTransfer?.body
-        guard let tell else { return sentBody.map { $0.sent(count, of: body) } ?? () }
+        if tell == nil || ownClosures != nil { sentBody?.sent(count, of: body) }
+        guard let tell else { return }
         // The count restarts when the request is sent again.
         let piece = state.withLock { state in
             defer { state.sent = count }

@@ -219,8 +219,9 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
             return state.lastTask
         }
         let task = make(identifier)
-        let delegate = state.withLock { state in
-            if state.stage == .open { state.tasks[identifier] = task }
+        let delegate = state.withLock { state -> (any URLSessionDelegate)? in
+            guard state.stage == .open else { return nil }
+            state.tasks[identifier] = task
             return state.delegate
         }
         if let delegate = delegate as? any URLSessionTaskDelegate { delegate.urlSession(self, didCreateTask: task) }
