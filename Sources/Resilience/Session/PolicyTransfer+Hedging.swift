@@ -9,39 +9,57 @@ extension PolicyTransfer {
         case hedge
     }
 
-    /// What is known of the two attempts. An object, as it is large, and seldom written to.
-    final class Hedge: @unchecked Sendable {  // changed with the transfer's state locked
-        let slot: GroupSlot<HedgingState>
-        @exclusivity(unchecked) var timer: LayerTimer?
-        /// The second attempt; `nil` before it is sent.
-        @exclusivity(unchecked) var handle: (any TransferHandle)?
-        @exclusivity(unchecked) var winner: Attempt?
+    /// A second attempt that was sent, and what is known of both since. Changed with the transfer's state locked, until that ends.
+    final class SecondAttempt: @unchecked Sendable {
+        let handle: any TransferHandle
         /// The interim responses of both attempts while it is open which of them responds.
         @exclusivity(unchecked) var firstInterim: [ResponseHead] = []
         @exclusivity(unchecked) var hedgeInterim: [ResponseHead] = []
         @exclusivity(unchecked) var firstEnded: TransferCompletion?
         @exclusivity(unchecked) var hedgeEnded: TransferCompletion?
 
-        init(_ slot: GroupSlot<HedgingState>) { self.slot = slot }
+        init(_ handle: any TransferHandle) { self.handle = handle }
+
+        /// The interim responses of the attempt that the observer hears, once that is known.
+        func interim(of attempt: Attempt) -> [ResponseHead] { attempt == .hedge ? hedgeInterim : firstInterim }
+
+        /// The completion to deliver; `nil` while an attempt is in flight whose end has to be waited for.
+        func result(_ winner: Attempt?) -> TransferCompletion? {
+            switch winner {
+            case .first: return firstEnded
+            // Until then the first one has the place that the transfer holds.
+            case .hedge: return firstEnded == nil ? nil : hedgeEnded
+            case nil:
+                guard let firstEnded else { return nil }
+                // The other attempt may still respond. If both fail, the first one's error is told.
+                return hedgeEnded != nil || firstEnded.error == nil ? firstEnded : nil
+            }
+        }
     }
 
-    /// A request is about to be sent: returns its group, and when a second attempt is due; `nil` if there is to be none.
-    func countForHedging(at now: Duration) -> (slot: GroupSlot<HedgingState>, delay: Duration?)? {
+    /// A request is about to be sent: returns when a second attempt is due; `nil` if there is to be none.
+    func countForHedging(at now: Duration) -> Duration? {
         guard let slot = runtime.hedges?.slot(for: request), request.mayBeHedged else { return nil }
-        return (slot, slot.withLock { $0.requestBegins(at: now) })
+        hedging = slot
+        return slot.withLock { $0.requestBegins(at: now) }
     }
 
     /// Before the first attempt is started, whose events end the timer.
     func startHedgeTimer(after delay: Duration) {
         // Retains the transfer until its end, which cancels the timer: a weak reference costs more than the rest.
-        let timer = transport.context.after(delay.nanoseconds) { self.sendHedge(after: delay) }
-        state.withLock { $0.hedge?.timer = timer }
+        let timer = transport.after(delay) { self.sendHedge(after: delay) }
+        let isLate = state.withLock { state in
+            guard state.stage == .sent else { return true }
+            state.timer = timer
+            return false
+        }
+        if isLate { timer.cancel() }
     }
 
     /// The second attempt is due.
     private func sendHedge(after delay: Duration) {
         let now = now
-        guard let slot = state.withLock({ $0.isHedgeWanted ? $0.hedge?.slot : nil }), let policy = runtime.policies.hedging else { return }
+        guard state.withLock({ $0.isHedgeWanted }), let slot = hedging, let policy = runtime.policies.hedging else { return }
         let (hasRoom, place) = takeRoom(at: now)
         guard hasRoom, slot.withLock({ $0.hedge(at: now) }) else {
             leaveUnused(place)
@@ -53,7 +71,7 @@ extension PolicyTransfer {
         let handle = transport.base.makeTransfer(second, id: id, observer: HedgeObserver(self, place))
         let isWanted = state.withLock { state in
             guard state.isHedgeWanted else { return false }
-            state.hedge?.handle = handle
+            state.second = SecondAttempt(handle)
             return true
         }
         guard isWanted else { return leaveUnused(place) }
@@ -73,11 +91,7 @@ extension PolicyTransfer {
             place = slot
         }
         guard let slot = runtime.rates?.slot(for: request) else { return (true, place) }
-        let isGranted = slot.withLock { state in
-            if runtime.policies.rateLimiter?.store != nil { return state.takeLeased(at: now) }
-            return state.local.acquire(at: now, maximumWait: .zero) == .granted
-        }
-        return (isGranted, place)
+        return (slot.withLock { $0.acquireNow(at: now) }, place)
     }
 
     // MARK: - Events of both attempts
@@ -85,11 +99,12 @@ extension PolicyTransfer {
     /// Returns whether the observer hears of an interim response now. While it is open which of two attempts responds, those of both are kept
     /// for that.
     func hearsInterim(_ head: ResponseHead, isHedge: Bool) -> Bool {
-        state.withLock { state in
+        guard hedging != nil else { return true }
+        return state.withLock { state in
             guard state.stage == .sent else { return false }
-            guard let hedge = state.hedge, hedge.handle != nil else { return true }
-            if hedge.winner == nil {
-                if isHedge { hedge.hedgeInterim.append(head) } else { hedge.firstInterim.append(head) }
+            guard let second = state.second else { return true }
+            if state.winner == nil {
+                if isHedge { second.hedgeInterim.append(head) } else { second.firstInterim.append(head) }
             }
             return false
         }
@@ -97,91 +112,76 @@ extension PolicyTransfer {
 
     /// Returns whether the observer hears of the head, and delivers the interim responses that were kept.
     func headReceived(_ head: ResponseHead, isHedge: Bool) -> Bool {
+        guard let hedging else {
+            status = UInt16(truncatingIfNeeded: head.statusCode)
+            noteLimits(head)
+            return true
+        }
+        let attempt = isHedge ? Attempt.hedge : .first
         let heard = state.withLock { state -> HeardHead in
             // The attempt that was cancelled may still respond after the end.
             guard state.stage != .complete else { return HeardHead(isHeard: false) }
-            guard let hedge = state.hedge else {
-                state.status = head.statusCode
-                return HeardHead(isHeard: true)
-            }
-            guard hedge.winner == nil else { return HeardHead(isHeard: hedge.winner == (isHedge ? .hedge : .first)) }
-            hedge.winner = isHedge ? .hedge : .first
-            state.status = head.statusCode
-            (isHedge ? state.first : hedge.handle)?.cancel()
-            return HeardHead(
-                isHeard: true, first: hedge.slot, timer: hedge.timer.take(), sent: state.sent, interim: hedge.takeInterim(isHedge: isHedge))
+            guard state.winner == nil else { return HeardHead(isHeard: state.winner == attempt) }
+            state.winner = attempt
+            status = UInt16(truncatingIfNeeded: head.statusCode)
+            (isHedge ? state.first : state.second?.handle)?.cancel()
+            return HeardHead(isHeard: true, isFirst: true, timer: state.timer.take(), second: state.second)
         }
-        for head in heard.interim { observer.transfer(id, didReceiveInterim: head) }
-        if runtime.heedsServers { noteLimits(head) }
-        guard let slot = heard.first else { return heard.isHeard }
+        heard.second?.interim(of: attempt).forEach { observer.transfer(id, didReceiveInterim: $0) }
+        noteLimits(head)
+        guard heard.isFirst else { return heard.isHeard }
         heard.timer?.cancel()
         if runtime.measuresHedges {
-            let latency = now - heard.sent
-            slot.withLock { $0.responded(after: latency) }
+            let latency = now - sent
+            hedging.withLock { $0.responded(after: latency) }
         }
-        if isHedge { transport.teller.tell(.hedging, runtime.policies.hedging?.name ?? "", slot.name, .hedgeWon) }
+        if isHedge { transport.teller.tell(.hedging, runtime.policies.hedging?.name ?? "", hedging.name, .hedgeWon) }
         return heard.isHeard
     }
 
     /// What follows from a head.
     private struct HeardHead {
         let isHeard: Bool
-        /// Where the latency counts, of the first head of a transfer that may have two attempts.
-        var first: GroupSlot<HedgingState>?
+        /// Whether it is the first one of the transfer.
+        var isFirst = false
         var timer: LayerTimer?
-        var sent = Duration.zero
-        var interim: [ResponseHead] = []
+        var second: SecondAttempt?
     }
 
     func attemptEnded(_ completion: TransferCompletion, isHedge: Bool) {
-        let end = state.withLock { state -> (own: End, result: TransferCompletion?, interim: [ResponseHead])? in
-            guard let hedge = state.hedge, hedge.handle != nil else { return state.end().map { ($0, nil, []) } }
-            if isHedge { hedge.hedgeEnded = completion } else { hedge.firstEnded = completion }
-            guard let result = hedge.result else { return nil }
-            // Without a head, the result is that of the first attempt.
-            let interim = hedge.takeInterim(isHedge: false)
-            return state.end().map { ($0, result, interim) }
+        guard hedging != nil else { return complete(completion) }
+        let ended = state.withLock { state -> EndedAttempts? in
+            let second = state.second
+            if let second {
+                if isHedge { second.hedgeEnded = completion } else { second.firstEnded = completion }
+                guard second.result(state.winner) != nil else { return nil }
+            }
+            return state.end().map { EndedAttempts(end: $0, timer: state.timer.take(), second: second, winner: state.winner) }
         }
-        guard let end else { return }
-        for head in end.interim { observer.transfer(id, didReceiveInterim: head) }
-        complete(end.result ?? completion, end.own)
+        guard let ended else { return }
+        ended.timer?.cancel()
+        guard let second = ended.second else { return complete(completion, ended.end) }
+        // Without a head, the result is that of the first attempt, whose interim responses are still to be told.
+        if ended.winner == nil { second.interim(of: .first).forEach { observer.transfer(id, didReceiveInterim: $0) } }
+        complete(second.result(ended.winner) ?? completion, ended.end)
+    }
+
+    private struct EndedAttempts {
+        let end: End
+        let timer: LayerTimer?
+        let second: SecondAttempt?
+        let winner: Attempt?
     }
 
     fileprivate func hedgeSent(_ count: Int64) {
-        if state.withLock({ $0.hedge?.winner == .hedge }) { observer.transfer(id, didSend: count) }
+        if state.withLock({ $0.winner == .hedge }) { observer.transfer(id, didSend: count) }
     }
 }
 
 extension PolicyTransfer.State {
     /// Whether a second attempt may be sent.
     fileprivate var isHedgeWanted: Bool {
-        guard stage == .sent, failure == nil, !isSuspended, let hedge else { return false }
-        return hedge.winner == nil && hedge.firstEnded == nil
-    }
-}
-
-extension PolicyTransfer.Hedge {
-    /// The kept interim responses of the attempt that the observer hears; none once they were taken.
-    fileprivate func takeInterim(isHedge: Bool) -> [ResponseHead] {
-        guard !firstInterim.isEmpty || !hedgeInterim.isEmpty else { return [] }
-        defer {
-            firstInterim = []
-            hedgeInterim = []
-        }
-        return isHedge ? hedgeInterim : firstInterim
-    }
-
-    /// The completion to deliver; `nil` while an attempt is in flight whose end has to be waited for.
-    fileprivate var result: TransferCompletion? {
-        switch winner {
-        case .first: return firstEnded
-        // Until then the first one has the place that the transfer holds.
-        case .hedge: return firstEnded == nil ? nil : hedgeEnded
-        case nil:
-            guard let firstEnded else { return nil }
-            // The other attempt may still respond. If both fail, the first one's error is told.
-            return handle == nil || hedgeEnded != nil || firstEnded.error == nil ? firstEnded : nil
-        }
+        stage == .sent && failure == nil && !isSuspended && winner == nil
     }
 }
 

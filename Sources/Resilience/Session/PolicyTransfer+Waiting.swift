@@ -4,7 +4,8 @@ import CurlewTransport
 // What a transfer waits for before it is sent. A wait has a number and ends once: by what it waits for, its time, or the transfer's end.
 
 extension PolicyTransfer {
-    struct Wait {
+    /// An object, as most transfers have none.
+    final class Wait: @unchecked Sendable {  // changed with the transfer's state locked
         enum Kind {
             /// Its turn, which is reserved.
             case turn(GroupSlot<RateState>)
@@ -16,16 +17,23 @@ extension PolicyTransfer {
 
         let number: Int
         let kind: Kind
-        var timer: LayerTimer?
+        let began: Duration
+        @exclusivity(unchecked) var timer: LayerTimer?
+
+        init(_ number: Int, _ kind: Kind, began: Duration) {
+            self.number = number
+            self.kind = kind
+            self.began = began
+        }
     }
 
     /// Begins a wait, during which the transfer is known to the transport.
     func beginWait(_ kind: Wait.Kind, at now: Duration) -> Int {
         state.withLock { state in
             state.lastWait += 1
-            state.wait = Wait(number: state.lastWait, kind: kind)
-            state.waitBegan = now
-            return state.lastWait
+            let wait = Wait(Int(state.lastWait), kind, began: now)
+            state.wait = wait
+            return wait.number
         }
     }
 
@@ -41,7 +49,7 @@ extension PolicyTransfer {
     }
 
     private func setTimer(_ number: Int, _ delay: Duration, _ body: @escaping @Sendable () -> Void) {
-        let timer = transport.context.after(delay.nanoseconds, body)
+        let timer = transport.after(delay, body)
         let isLate = state.withLock { state in
             guard state.wait?.number == number else { return true }
             state.wait?.timer = timer
@@ -61,18 +69,20 @@ extension PolicyTransfer {
         return wait
     }
 
-    private func tellWait(_ policy: Policy, _ name: String, _ group: String, until now: Duration) {
-        let began = state.withLock { $0.waitBegan }
-        transport.teller.tell(policy, name, group, .waited(now - began))
-    }
-
     // MARK: - The rate limiter
 
-    func passRate(at now: Duration) -> Bool {
-        guard let slot = runtime.rates?.slot(for: request), let policy = runtime.policies.rateLimiter else { return true }
-        if policy.store != nil { return passStore(policy, slot, at: now) }
-        let decision = slot.withLock { $0.local.acquire(at: now, maximumWait: policy.maximumWait) }
-        return follow(decision, policy, slot, at: now)
+    func pass(_ rates: GroupTable<RateState>, at now: Duration) -> Bool {
+        guard let slot = rates.slot(for: request) else { return true }
+        let decision = slot.withLock { $0.acquire(at: now) }
+        // Nearly always: the policy is large to copy.
+        if case .granted? = decision { return true }
+        guard let policy = runtime.policies.rateLimiter else { return true }
+        if let decision { return follow(decision, policy, slot, at: now) }
+        let number = beginWait(.permit(slot), at: now)
+        setTimer(number, policy.maximumWait) { [weak self] in self?.permitCame(number, .refused(retryAfter: nil), slot) }
+        enterWait()
+        StoreAsker.ask(for: self, number, policy, slot, transport)
+        return false
     }
 
     /// Returns whether the permit is there.
@@ -99,43 +109,26 @@ extension PolicyTransfer {
         let now = now
         // A server may have asked to hold in the meantime: those that wait keep their order after it.
         let hold = slot.withLock { $0.local.remainingHold(at: now) }
+        guard let wait = endWait(number) else { return }
         if hold > .zero {
-            guard state.withLock({ $0.wait?.number == number }) else { return }
-            let waited = now - state.withLock { $0.waitBegan }
+            let waited = now - wait.began
             guard waited + hold <= policy.maximumWait else {
-                guard endWait(number) != nil else { return }
                 return refuse(.rateLimiter, policy.name, slot.name, retryAfter: hold)
             }
-            guard endWait(number) != nil else { return }
             let decision = slot.withLock { $0.local.acquire(at: now, maximumWait: policy.maximumWait - waited) }
             guard follow(decision, policy, slot, at: now) else { return }
             return perform(.compartment, at: now)
         }
-        guard endWait(number) != nil else { return }
-        tellWait(.rateLimiter, policy.name, slot.name, until: now)
+        transport.teller.tell(.rateLimiter, policy.name, slot.name, .waited(now - wait.began))
         perform(.compartment, at: now)
-    }
-
-    private func passStore(_ policy: RateLimiter, _ slot: GroupSlot<RateState>, at now: Duration) -> Bool {
-        let hold = slot.withLock { $0.local.remainingHold(at: now) }
-        guard hold <= policy.maximumWait else {
-            refuse(.rateLimiter, policy.name, slot.name, retryAfter: hold)
-            return false
-        }
-        if slot.withLock({ $0.takeLeased(at: now) }) { return true }
-        let number = beginWait(.permit(slot), at: now)
-        setTimer(number, policy.maximumWait) { [weak self] in self?.permitCame(number, .refused(retryAfter: nil), slot) }
-        enterWait()
-        StoreAsker.ask(for: self, number, policy, slot, transport)
-        return false
     }
 
     /// The store has answered, or failed.
     func permitCame(_ number: Int, _ decision: RateLimiterState.Decision, _ slot: GroupSlot<RateState>) {
-        guard let policy = runtime.policies.rateLimiter, endWait(number) != nil else { return }
+        guard let policy = runtime.policies.rateLimiter, let wait = endWait(number) else { return }
         let now = now
         guard follow(decision, policy, slot, at: now) else { return }
-        tellWait(.rateLimiter, policy.name, slot.name, until: now)
+        transport.teller.tell(.rateLimiter, policy.name, slot.name, .waited(now - wait.began))
         perform(.compartment, at: now)
     }
 
@@ -159,14 +152,13 @@ extension PolicyTransfer {
 
     /// A place became free for a waiting transfer, and is taken already.
     func placeBecameFree(_ number: Int, _ slot: GroupSlot<PlaceState>) {
-        guard case .place(_, _, let step)? = endWait(number)?.kind else {
+        guard let wait = endWait(number), case .place(_, _, let step) = wait.kind else {
             // It has ended in the meantime.
             return transport.leave(slot, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false)
         }
         hold(slot, step)
-        let now = now
         let policy = step == .compartment ? Policy.bulkhead : .concurrencyLimiter
-        tellWait(policy, limiter(policy)?.name ?? "", slot.name, until: now)
+        transport.teller.tell(policy, limiter(policy)?.name ?? "", slot.name, .waited(now - wait.began))
         // Not on the thread of the transfer that left, whose completion this would delay.
         transport.context.queue.async { self.perform(step == .compartment ? .place : .send, at: self.now) }
     }

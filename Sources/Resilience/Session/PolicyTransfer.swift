@@ -6,8 +6,8 @@ import CurlewTransport
 ///
 /// The steps are performed one after the other until one has to wait; `PolicyTransfer+Waiting` has the waits, `PolicyTransfer+Hedging` the
 /// second attempt. The transfer of the base transport is made when all steps are done.
-final class PolicyTransfer: TransferHandle, TransferObserver {
-    enum Step: Int {
+final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendable {  // each variable says what guards it
+    enum Step: Comparable {
         case breaker
         case rate
         case compartment
@@ -24,21 +24,22 @@ final class PolicyTransfer: TransferHandle, TransferObserver {
         case complete
     }
 
+    // Small, as is the transfer itself: up to 120 bytes an object is reused on another thread without a search for a place.
     struct State {
         var stage = Stage.made
         var isSuspended = false
+        /// The attempt that has responded, of a transfer that may have two.
+        var winner: Attempt?
+        var lastWait: Int32 = 0
         /// Why the transfer is to end, from a call before it was sent; the first one counts.
         var failure: (any Error)?
-        var held = HeldPlaces()
         /// What the transfer waits for; `nil` while it does not.
         var wait: Wait?
-        var lastWait = 0
-        var waitBegan = Duration.zero
         /// The first attempt, while it is sent.
         var first: (any TransferHandle)?
-        var sent = Duration.zero
-        var status: Int?
-        var hedge: Hedge?
+        /// Until the second attempt is due.
+        var timer: LayerTimer?
+        var second: SecondAttempt?
     }
 
     let transport: PolicyTransport
@@ -46,6 +47,13 @@ final class PolicyTransfer: TransferHandle, TransferObserver {
     let id: Int
     let observer: any TransferObserver
     let state = Lock(State())
+    // Written by the thread that performs the steps, before the transfer is sent or has failed; only read from then on.
+    /// The group of a request that may have a second attempt.
+    @exclusivity(unchecked) var hedging: GroupSlot<HedgingState>?
+    @exclusivity(unchecked) private(set) var sent = Duration.zero
+    @exclusivity(unchecked) var held = HeldPlaces()
+    /// That of the response, 0 before its head. On the thread of the events; of a transfer that may have two attempts, with the state locked.
+    @exclusivity(unchecked) var status: UInt16 = 0
 
     init(_ transport: PolicyTransport, _ request: TransferRequest, id: Int, _ observer: any TransferObserver) {
         self.transport = transport
@@ -73,38 +81,25 @@ final class PolicyTransfer: TransferHandle, TransferObserver {
 
     /// Performs the steps from one on, until one waits or refuses.
     func perform(_ first: Step, at now: Duration, hasWaited: Bool = true) {
-        var step = first
-        while step != .send {
-            guard pass(step, at: now) else { return }
-            step = Step(rawValue: step.rawValue + 1) ?? .send
-        }
+        if first <= .breaker, let breakers = runtime.breakers, !pass(breakers, at: now) { return }
+        if first <= .rate, let rates = runtime.rates, !pass(rates, at: now) { return }
+        if first <= .compartment, let places = runtime.compartments, !pass(places, .bulkhead, .compartment, at: now) { return }
+        if first <= .place, let places = runtime.places, !pass(places, .concurrencyLimiter, .place, at: now) { return }
         if hasWaited, let refusal = staleAdmission(at: now) {
             return refuse(.circuitBreaker, nil, refusal.group, retryAfter: refusal.time)
         }
         send(at: now)
     }
 
-    /// Returns whether the next step is to be performed; if not, the transfer waits or was refused.
-    private func pass(_ step: Step, at now: Duration) -> Bool {
-        switch step {
-        case .breaker: passBreaker(at: now)
-        case .rate: passRate(at: now)
-        case .compartment: passPlaces(runtime.compartments, .bulkhead, step, at: now)
-        case .place: passPlaces(runtime.places, .concurrencyLimiter, step, at: now)
-        case .send: true
-        }
-    }
+    // Each of these returns whether the next step is to be performed; if not, the transfer waits or was refused.
 
-    private func passBreaker(at now: Duration) -> Bool {
-        guard let slot = runtime.breakers?.slot(for: request) else { return true }
+    private func pass(_ breakers: GroupTable<CircuitBreakerState>, at now: Duration) -> Bool {
+        guard let slot = breakers.slot(for: request) else { return true }
         let (admission, change) = slot.withLock { $0.admit(at: now) }
         if let change { transport.report(change, of: slot) }
         switch admission {
         case .admitted(let ticket):
-            state.withLock { state in
-                state.held.breaker = slot
-                state.held.ticket = ticket
-            }
+            held.breaker = (slot, ticket)
             return true
         case .refused(let retryAfter):
             refuse(.circuitBreaker, runtime.policies.breaker?.name, slot.name, retryAfter: retryAfter)
@@ -112,10 +107,12 @@ final class PolicyTransfer: TransferHandle, TransferObserver {
         }
     }
 
-    private func passPlaces(_ table: GroupTable<PlaceState>?, _ policy: Policy, _ step: Step, at now: Duration) -> Bool {
-        guard let slot = table?.slot(for: request) else { return true }
+    private func pass(_ table: GroupTable<PlaceState>, _ policy: Policy, _ step: Step, at now: Duration) -> Bool {
+        guard let slot = table.slot(for: request) else { return true }
         // The wait begins before another thread can end it.
         let (decision, wait) = slot.withLock { places -> (ConcurrencyLimiterState.Decision, Int) in
+            // Without what only a request that waits needs.
+            if places.limiter.enterNow() { return (.admitted, 0) }
             let number = places.makeNumber()
             let decision = places.limiter.arrive(number, urgency: request.urgency)
             guard decision == .queued else { return (decision, 0) }
@@ -137,9 +134,7 @@ final class PolicyTransfer: TransferHandle, TransferObserver {
     }
 
     func hold(_ slot: GroupSlot<PlaceState>, _ step: Step) {
-        state.withLock { state in
-            if step == .compartment { state.held.compartment = slot } else { state.held.place = slot }
-        }
+        if step == .compartment { held.compartment = slot } else { held.place = slot }
     }
 
     func limiter(_ policy: Policy) -> ConcurrencyLimiter? {
@@ -147,26 +142,24 @@ final class PolicyTransfer: TransferHandle, TransferObserver {
     }
 
     private func send(at now: Duration) {
-        let hedging = countForHedging(at: now)
+        sent = now
+        let delay = countForHedging(at: now)
         let handle = transport.base.makeTransfer(request, id: id, observer: self)
         let isWanted = state.withLock { state in
             guard state.failure == nil else { return false }
             state.stage = .sent
-            state.sent = now
             state.first = handle
-            if let hedging { state.hedge = Hedge(hedging.slot) }
             if state.isSuspended { handle.setSuspended(true) }
             return true
         }
         guard isWanted else { return completeIfFailed() }
-        if let delay = hedging?.delay { startHedgeTimer(after: delay) }
+        if let delay { startHedgeTimer(after: delay) }
         handle.start()
     }
 
     /// Why a transfer that has waited since the breaker admitted it is refused after all.
     private func staleAdmission(at now: Duration) -> (group: String, time: Duration)? {
-        let (breaker, ticket) = state.withLock { ($0.held.breaker, $0.held.ticket) }
-        guard let slot = breaker, let ticket else { return nil }
+        guard let (slot, ticket) = held.breaker else { return nil }
         return slot.withLock { $0.refuses(ticket, at: now) }.map { (slot.name, $0) }
     }
 
@@ -180,7 +173,7 @@ final class PolicyTransfer: TransferHandle, TransferObserver {
             if state.stage == .sent {
                 state.failure = CurlewError.cancelled
                 state.first?.cancel()
-                state.hedge?.handle?.cancel()
+                state.second?.handle.cancel()
             }
             return state.stage
         }
@@ -195,12 +188,12 @@ final class PolicyTransfer: TransferHandle, TransferObserver {
         state.withLock { state in
             state.isSuspended = suspended
             state.first?.setSuspended(suspended)
-            state.hedge?.handle?.setSuspended(suspended)
+            state.second?.handle.setSuspended(suspended)
         }
     }
 
     func resumeReceiving() {
-        state.withLock { state in (state.hedge?.winner == .hedge ? state.hedge?.handle : state.first)?.resumeReceiving() }
+        state.withLock { state in (state.winner == .hedge ? state.second?.handle : state.first)?.resumeReceiving() }
     }
 
     /// Ends the transfer, unless the base transport has it.
@@ -241,7 +234,7 @@ final class PolicyTransfer: TransferHandle, TransferObserver {
 
     // The events of a second attempt come on another thread: while it is open which of the two responds, neither tells what it has sent.
     func transfer(_ id: Int, didSend count: Int64) {
-        let isHeard = state.withLock { $0.stage == .sent && ($0.hedge?.handle == nil || $0.hedge?.winner == .first) }
+        let isHeard = hedging == nil || state.withLock { $0.stage == .sent && ($0.second == nil || $0.winner == .first) }
         if isHeard { observer.transfer(id, didSend: count) }
     }
 
@@ -262,20 +255,15 @@ final class PolicyTransfer: TransferHandle, TransferObserver {
     }
 
     func complete(_ completion: TransferCompletion, _ end: End) {
-        end.timer?.cancel()
         if end.hasWaited { transport.leave(self) }
-        transport.settle(end, request, error: completion.error)
+        if runtime.countsEnds { transport.settle(self, isSent: end.isSent, error: completion.error) }
         observer.transfer(id, didComplete: completion)
     }
 
     /// What a transfer has had until its end.
     struct End {
-        var held = HeldPlaces()
-        let timer: LayerTimer?
         let hasWaited: Bool
         let isSent: Bool
-        let sent: Duration
-        let status: Int?
     }
 }
 
@@ -283,14 +271,13 @@ extension PolicyTransfer.State {
     /// Ends the transfer, once.
     mutating func end() -> PolicyTransfer.End? {
         guard stage != .complete else { return nil }
-        var end = PolicyTransfer.End(
-            timer: hedge?.timer, hasWaited: lastWait > 0, isSent: stage == .sent, sent: sent, status: status)
-        swap(&end.held, &held)
-        stage = .complete
-        wait = nil
-        // They retain the transfer.
-        first = nil
-        hedge = nil
-        return end
+        defer {
+            stage = .complete
+            wait = nil
+            // They retain the transfer.
+            first = nil
+            second = nil
+        }
+        return PolicyTransfer.End(hasWaited: lastWait > 0, isSent: stage == .sent)
     }
 }

@@ -3,24 +3,23 @@ import CurlewTransport
 
 /// What a transfer holds, and gives back at its end.
 struct HeldPlaces: Sendable {
-    var breaker: GroupSlot<CircuitBreakerState>?
-    var ticket: CircuitBreakerState.Ticket?
     var compartment: GroupSlot<PlaceState>?
     var place: GroupSlot<PlaceState>?
+    var breaker: (slot: GroupSlot<CircuitBreakerState>, ticket: CircuitBreakerState.Ticket)?
 }
 
 // MARK: - The end of exchanges
 
 extension PolicyTransport {
     /// Gives back what an exchange holds, and counts how it has ended.
-    func settle(_ end: PolicyTransfer.End, _ request: TransferRequest, error: (any Error)?) {
-        guard runtime.countsEnds else { return }
+    func settle(_ transfer: PolicyTransfer, isSent: Bool, error: (any Error)?) {
         let now = time
-        let outcome = PolicyOutcome(statusCode: end.status, error: error, duration: end.isSent ? now - end.sent : .zero)
-        if let slot = end.held.breaker, let ticket = end.held.ticket { count(outcome, slot, ticket, isSent: end.isSent, at: now) }
-        if let slot = end.held.place { leave(slot, .concurrencyLimiter, outcome, isSent: end.isSent) }
-        if let slot = end.held.compartment { leave(slot, .bulkhead, outcome, isSent: end.isSent) }
-        if end.isSent, runtime.countsResults { countResult(outcome, of: request) }
+        let outcome = PolicyOutcome(
+            statusCode: transfer.status == 0 ? nil : Int(transfer.status), error: error, duration: isSent ? now - transfer.sent : .zero)
+        if let (slot, ticket) = transfer.held.breaker { count(outcome, slot, ticket, isSent: isSent, at: now) }
+        if let slot = transfer.held.place { leave(slot, .concurrencyLimiter, outcome, isSent: isSent) }
+        if let slot = transfer.held.compartment { leave(slot, .bulkhead, outcome, isSent: isSent) }
+        if isSent, runtime.countsResults { countResult(outcome, of: transfer.request) }
     }
 
     /// Counts how an exchange has ended for a breaker.

@@ -24,6 +24,9 @@ final class PolicyTransport: ForwardingTransport {
     /// The time, without a copy of the context.
     var time: Duration { teller.context.time }
 
+    /// Calls a closure on the session's queue after a delay; likewise.
+    func after(_ delay: Duration, _ body: @escaping @Sendable () -> Void) -> LayerTimer { teller.context.after(delay.nanoseconds, body) }
+
     var isShutDown: Bool { state.withLock { $0.isShutDown } }
     /// How many transfers wait.
     var waitingCount: Int { state.withLock { $0.waiting.count } }

@@ -10,11 +10,30 @@ struct RateState: Sendable {
     var leaseEnd = Duration.zero
     var waiting: [(transfer: PolicyTransfer, wait: Int)] = []
     var isAsking = false
+    private let maximumWait: Duration
+    private let isLeased: Bool
 
-    init(_ limiter: RateLimiter) { local = RateLimiterState(limiter.limit) }
+    init(_ limiter: RateLimiter) {
+        local = RateLimiterState(limiter.limit)
+        maximumWait = limiter.maximumWait
+        isLeased = limiter.store != nil
+    }
+
+    /// Asks for a permit; `nil` if the store has to be asked.
+    mutating func acquire(at now: Duration) -> RateLimiterState.Decision? {
+        guard isLeased else { return local.acquire(at: now, maximumWait: maximumWait) }
+        if takeLeased(at: now) { return .granted }
+        let hold = local.remainingHold(at: now)
+        return hold <= maximumWait ? nil : .refused(retryAfter: hold)
+    }
+
+    /// Takes a permit if there is one at once.
+    mutating func acquireNow(at now: Duration) -> Bool {
+        isLeased ? takeLeased(at: now) : local.acquire(at: now, maximumWait: .zero) == .granted
+    }
 
     /// Takes a permit of the lease; not while a server has asked to hold, nor before those that wait.
-    mutating func takeLeased(at now: Duration) -> Bool {
+    private mutating func takeLeased(at now: Duration) -> Bool {
         guard leased > 0, waiting.isEmpty, now < leaseEnd, local.heldUntil <= now else { return false }
         leased -= 1
         return true
@@ -59,7 +78,7 @@ enum StoreAsker {
     }
 
     private static func askLater(_ delay: Duration, _ policy: RateLimiter, _ slot: GroupSlot<RateState>, _ transport: PolicyTransport) {
-        _ = transport.context.after(min(delay, longestPause).nanoseconds) { askNow(policy, slot, transport) }
+        _ = transport.after(min(delay, longestPause)) { askNow(policy, slot, transport) }
     }
 
     private static func answered(
