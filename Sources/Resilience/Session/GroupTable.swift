@@ -56,12 +56,27 @@ final class GroupTable<State: Sendable>: @unchecked Sendable {  // what changes 
     }
 
     /// The slot of a request's group; `nil` if it has none.
-    func slot(for request: TransferRequest) -> GroupSlot<State>? {
+    func slot(for request: TransferRequest) -> GroupSlot<State>? { withState(for: request) { _, _ in }?.slot }
+
+    /// Runs `body` with exclusive access to the state of a request's group, under the rules of `Lock`; `nil` if the request has none. One
+    /// lock for both, if the last request was to the same origin.
+    @inline(__always)
+    func withState<R>(
+        for request: TransferRequest, _ body: (GroupSlot<State>, inout State) -> R
+    ) -> (slot: GroupSlot<State>, result: R)? {
+        let slot: GroupSlot<State>?
         switch group {
-        case .session: return whole
-        case .named(let name): return name(PolicyRequest(request)).map { slot(named: $0) }
-        case .origin: return mutex.withLock { _ in request.urlBegins(with: lastPrefix) ? lastSlot : nil } ?? slot(ofURL: request.url)
+        case .session: slot = whole
+        case .named(let name): slot = name(PolicyRequest(request)).map { self.slot(named: $0) }
+        case .origin:
+            let last = mutex.withLock { _ -> (slot: GroupSlot<State>, result: R)? in
+                guard let lastSlot, request.urlBegins(with: lastPrefix) else { return nil }
+                return (lastSlot, body(lastSlot, &lastSlot.state))
+            }
+            if let last { return last }
+            slot = self.slot(ofURL: request.url)
         }
+        return slot.map { slot in (slot, slot.withLock { body(slot, &$0) }) }
     }
 
     private func slot(ofURL url: String) -> GroupSlot<State>? {

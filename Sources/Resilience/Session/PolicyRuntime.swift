@@ -112,12 +112,12 @@ final class BudgetRuntime: RetryGate {
     func noteRequest(_ request: TransferRequest, at now: Duration) {
         // Retries are counted when they are permitted, and tokens are no count of requests.
         guard !countsResults, !request.isExchangeOfRetry else { return }
-        groups.slot(for: request)?.withLock { $0.noteRequest(at: now) }
+        _ = groups.withState(for: request) { _, budget in budget.noteRequest(at: now) }
     }
 
     func noteResult(_ request: TransferRequest, isFailure: Bool) {
         guard countsResults else { return }
-        groups.slot(for: request)?.withLock { $0.noteResult(isFailure: isFailure) }
+        _ = groups.withState(for: request) { _, budget in budget.noteResult(isFailure: isFailure) }
     }
 
     func permitsRetry(of request: Request) -> Bool {

@@ -39,9 +39,11 @@ extension PolicyTransfer {
 
     /// A request is about to be sent: returns when a second attempt is due; `nil` if there is to be none.
     func countForHedging(at now: Duration) -> Duration? {
-        guard let slot = runtime.hedges?.slot(for: request), request.mayBeHedged else { return nil }
+        guard let hedges = runtime.hedges, request.mayBeHedged,
+            let (slot, delay) = hedges.withState(for: request, { _, hedging in hedging.requestBegins(at: now) })
+        else { return nil }
         hedging = slot
-        return slot.withLock { $0.requestBegins(at: now) }
+        return delay
     }
 
     /// Before the first attempt is started, whose events end the timer.
@@ -68,7 +70,7 @@ extension PolicyTransfer {
         var second = request
         second.body = (request.body as? DataBody).map { DataBody($0.data) }
         second.becomeHedge()
-        let handle = transport.base.makeTransfer(second, id: id, observer: HedgeObserver(self, place))
+        let handle = transport.makeBaseTransfer(second, id: id, observer: HedgeObserver(self, place))
         let isWanted = state.withLock { state in
             guard state.isHedgeWanted else { return false }
             state.second = SecondAttempt(handle)

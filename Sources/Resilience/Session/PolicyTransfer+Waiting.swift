@@ -72,8 +72,7 @@ extension PolicyTransfer {
     // MARK: - The rate limiter
 
     func pass(_ rates: GroupTable<RateState>, at now: Duration) -> Bool {
-        guard let slot = rates.slot(for: request) else { return true }
-        let decision = slot.withLock { $0.acquire(at: now) }
+        guard let (slot, decision) = rates.withState(for: request, { _, rate in rate.acquire(at: now) }) else { return true }
         // Nearly always: the policy is large to copy.
         if case .granted? = decision { return true }
         guard let policy = runtime.policies.rateLimiter else { return true }

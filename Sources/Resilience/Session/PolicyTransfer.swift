@@ -94,8 +94,8 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
     // Each of these returns whether the next step is to be performed; if not, the transfer waits or was refused.
 
     private func pass(_ breakers: GroupTable<CircuitBreakerState>, at now: Duration) -> Bool {
-        guard let slot = breakers.slot(for: request) else { return true }
-        let (admission, change) = slot.withLock { $0.admit(at: now) }
+        let answer = breakers.withState(for: request) { _, breaker in breaker.admit(at: now) }
+        guard let (slot, (admission, change)) = answer else { return true }
         if let change { transport.report(change, of: slot) }
         switch admission {
         case .admitted(let ticket):
@@ -108,9 +108,8 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
     }
 
     private func pass(_ table: GroupTable<PlaceState>, _ policy: Policy, _ step: Step, at now: Duration) -> Bool {
-        guard let slot = table.slot(for: request) else { return true }
         // The wait begins before another thread can end it.
-        let (decision, wait) = slot.withLock { places -> (ConcurrencyLimiterState.Decision, Int) in
+        let arrival = table.withState(for: request) { slot, places -> (ConcurrencyLimiterState.Decision, Int) in
             // Without what only a request that waits needs.
             if places.limiter.enterNow() { return (.admitted, 0) }
             let number = places.makeNumber()
@@ -120,6 +119,7 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
             places.waiting[number] = (self, wait)
             return (decision, wait)
         }
+        guard let (slot, (decision, wait)) = arrival else { return true }
         switch decision {
         case .admitted:
             hold(slot, step)
@@ -144,7 +144,7 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
     private func send(at now: Duration) {
         sent = now
         let delay = countForHedging(at: now)
-        let handle = transport.base.makeTransfer(request, id: id, observer: self)
+        let handle = transport.makeBaseTransfer(request, id: id, observer: self)
         let isWanted = state.withLock { state in
             guard state.failure == nil else { return false }
             state.stage = .sent

@@ -36,6 +36,11 @@ final class PolicyTransport: ForwardingTransport {
         return PolicyTransfer(self, keyed ?? request, id: id, observer)
     }
 
+    /// Makes a transfer of the base transport: its owner would copy that.
+    func makeBaseTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        base.makeTransfer(request, id: id, observer: observer)
+    }
+
     /// A transfer waits, and has to hear of the session's end; `false` once that has come.
     func enter(_ transfer: PolicyTransfer) -> Bool {
         state.withLock { state in
