@@ -4,11 +4,12 @@ import CurlewTransport
 /// Makes one transfer of equal requests in flight, in front of the cache: a request's handle is a ``JoiningRequest``, and what several may
 /// have in common a ``SharedTransfer``.
 ///
-/// Locks are taken in that order: the transport's, a transfer's, a request's.
+/// One lock for all of them, which is taken four times for a request that none joins.
 final class CoalescingTransport: ForwardingTransport {
     struct State {
-        /// The transfers that may be joined, by the hash of their URL; the others with the same one follow the first.
-        fileprivate var open: [Int: SharedTransfer] = [:]
+        /// The transfers that may be joined, by the end of their URL's hash; the others with the same one follow the first. A dictionary
+        /// would hash the hash.
+        fileprivate var open = [SharedTransfer?](repeating: nil, count: 1_024)
         /// Those of several requests, while these wait for their ends.
         fileprivate var shared: [ObjectIdentifier: SharedTransfer] = [:]
         fileprivate var isShutDown = false
@@ -41,25 +42,13 @@ final class CoalescingTransport: ForwardingTransport {
         return JoiningRequest(self, request, id: id, observer)
     }
 
-    /// Finds the transfer of an equal request for one that is started, or makes its own.
-    func transfer(for request: JoiningRequest) -> (SharedTransfer, isNew: Bool) {
-        let place = request.request.withURLBytes { hash.number(of: $0) }
-        return withState { state in
-            let first = state.open[place]
-            var other = state.isShutDown ? nil : first
-            while let present = other {
-                if present.request.isEquivalent(to: request.request) {
-                    if present.add(request) { state.shared[ObjectIdentifier(present)] = present }
-                    return (present, false)
-                }
-                other = present.next
-            }
-            let made = SharedTransfer(self, request, at: place)
-            made.next = first
-            state.open[place] = made
-            return (made, true)
-        }
+    /// Makes a transfer of the base transport: its owner would copy that.
+    func makeBaseTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+        base.makeTransfer(request, id: id, observer: observer)
     }
+
+    /// The hash of a request's URL.
+    func hash(of request: TransferRequest) -> Int { request.withURLBytes { hash.number(of: $0) } }
 
     func tellJoin(_ request: TransferRequest) {
         let origin = HTTPOrigin(url: request.url)
@@ -81,12 +70,30 @@ final class CoalescingTransport: ForwardingTransport {
 }
 
 extension CoalescingTransport.State {
+    /// Finds the transfer of an equal request for one that is started, or makes its own.
+    mutating func transfer(for request: JoiningRequest, hash: Int) -> (transfer: SharedTransfer, isNew: Bool) {
+        let place = hash & (open.count - 1)
+        var other = isShutDown ? nil : open[place]
+        while let present = other {
+            if present.hash == hash, present.request.isEquivalent(to: request.request) {
+                if present.add(request) { shared[ObjectIdentifier(present)] = present }
+                return (present, false)
+            }
+            other = present.next
+        }
+        let made = SharedTransfer(request, hash: hash)
+        made.next = open[place]
+        open[place] = made
+        return (made, true)
+    }
+
     /// Lets no more requests join a transfer.
     mutating func close(_ transfer: SharedTransfer) {
         guard transfer.isOpen else { return }
         transfer.isOpen = false
         defer { transfer.next = nil }
-        guard var other = open[transfer.place], other !== transfer else { return open[transfer.place] = transfer.next }
+        let place = transfer.hash & (open.count - 1)
+        guard var other = open[place], other !== transfer else { return open[place] = transfer.next }
         while let next = other.next, next !== transfer { other = next }
         other.next = transfer.next
     }

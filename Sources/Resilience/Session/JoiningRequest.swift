@@ -3,7 +3,7 @@ import CurlewTransport
 
 /// A request that joins the transfer of equal ones: one of several gets its events in order, one at a time, and not while it is paused or
 /// suspended.
-final class JoiningRequest: TransferHandle {
+final class JoiningRequest: TransferHandle, @unchecked Sendable {  // the state is used inside of the transport's lock only
     fileprivate enum Event {
         case interim(ResponseHead)
         case head(ResponseHead)
@@ -19,16 +19,14 @@ final class JoiningRequest: TransferHandle {
 
     fileprivate struct State {
         var stage = Stage.made
-        /// That of the request, once it has found it, and until its completion.
-        var transfer: SharedTransfer?
-        /// Before it has found a transfer.
-        var isCancelled = false
         var isSuspended = false
+        var isDelivering = false
+        var isPaused = false
+        /// That of the request, from its start to its completion.
+        var transfer: SharedTransfer?
         // What one of several has.
         var events: [Event] = []
         var buffered = 0
-        var isDelivering = false
-        var isPaused = false
         /// The number of calls of `resumeReceiving`: one may come before the observer has returned `.pause`.
         var resumeCount = 0
         var failure: (any Error)?
@@ -46,8 +44,8 @@ final class JoiningRequest: TransferHandle {
     let request: TransferRequest
     let id: Int
     let observer: any TransferObserver
-    private let transport: CoalescingTransport
-    private let state = Lock(State())
+    let transport: CoalescingTransport
+    @exclusivity(unchecked) private var state = State()
 
     init(_ transport: CoalescingTransport, _ request: TransferRequest, id: Int, _ observer: any TransferObserver) {
         self.transport = transport
@@ -56,26 +54,25 @@ final class JoiningRequest: TransferHandle {
         self.observer = observer
     }
 
-    /// The bytes that wait for the request.
-    var buffered: Int { state.withLock { $0.buffered } }
-    var isSuspended: Bool { state.withLock { $0.isSuspended } }
+    private func withState<R>(_ body: (inout State) -> R) -> R { transport.withState { _ in body(&state) } }
+
+    /// The bytes that wait for the request. Inside of the transport's lock.
+    var buffered: Int { state.buffered }
+    /// Inside of the transport's lock.
+    var isSuspended: Bool { state.isSuspended }
 
     // MARK: Calls of the user
 
     func start() {
-        let isFirst = state.withLock { state in
-            guard state.stage == .made else { return false }
+        let hash = transport.hash(of: request)
+        let found = transport.withState { transport -> (transfer: SharedTransfer, isNew: Bool, isLate: Bool)? in
+            guard state.stage == .made else { return nil }
             state.stage = .started
-            return true
+            let (transfer, isNew) = transport.transfer(for: self, hash: hash)
+            state.transfer = transfer
+            return (transfer, isNew, !state.events.isEmpty)
         }
-        guard isFirst else { return }
-        let (transfer, isNew) = transport.transfer(for: self)
-        let (stage, isCancelled, isLate) = state.withLock { state in
-            if state.stage == .started { state.transfer = transfer }
-            return (state.stage, state.isCancelled, !state.events.isEmpty)
-        }
-        // The one that it has joined may have completed it already.
-        if stage == .complete { transfer.remove(self) } else if isCancelled { cancel(transfer) }
+        guard let (transfer, isNew, isLate) = found else { return }
         if isNew { return transfer.begin() }
         // The first one may have been suspended.
         transfer.suspensionChanged()
@@ -84,24 +81,18 @@ final class JoiningRequest: TransferHandle {
     }
 
     func cancel() {
-        let (stage, transfer) = state.withLock { state in
-            defer {
-                if state.stage == .made { state.stage = .complete }
-                state.isCancelled = true
-            }
+        let (stage, transfer) = withState { state in
+            defer { if state.stage == .made { state.stage = .complete } }
             return (state.stage, state.transfer)
         }
         if stage == .made { return observer.completeUnstarted(id) }
         // What was started ends with the session then, though its start may be on its way.
-        if let transfer, !transport.isShutDown { cancel(transfer) }
-    }
-
-    private func cancel(_ transfer: SharedTransfer) {
+        guard let transfer, !transport.isShutDown else { return }
         if !transfer.cancelIfSole() { fail(with: CurlewError.cancelled) }
     }
 
     func setSuspended(_ suspended: Bool) {
-        let transfer = state.withLock { state in
+        let transfer = withState { state in
             state.isSuspended = suspended
             return state.transfer
         }
@@ -110,7 +101,7 @@ final class JoiningRequest: TransferHandle {
     }
 
     func resumeReceiving() {
-        let transfer = state.withLock { state in
+        let transfer = withState { state in
             state.isPaused = false
             state.resumeCount += 1
             return state.transfer
@@ -120,22 +111,20 @@ final class JoiningRequest: TransferHandle {
 
     /// Ends the request, whose completion does not come from the transfer.
     func fail(with error: any Error) {
-        state.withLock { if $0.failure == nil { $0.failure = error } }
+        withState { if $0.failure == nil { $0.failure = error } }
         deliverLater()
     }
 
     // MARK: Events of a transfer of several
 
-    /// The interim responses that the transfer has received before the request joins it. Inside of the transfer's lock.
-    func begin(with interim: [ResponseHead]) {
-        if !interim.isEmpty { state.withLock { $0.events = interim.map { .interim($0) } } }
-    }
+    /// The interim responses that the transfer has received before the request joins it. Inside of the transport's lock.
+    func begin(with interim: [ResponseHead]) { state.events = interim.map { .interim($0) } }
 
     /// An interim response to the only request, at once as all of its events. Others may join meanwhile, and this one be cancelled.
     func receiveAlone(_ interim: ResponseHead) {
-        state.withLock { $0.isDelivering = true }
+        withState { $0.isDelivering = true }
         observer.transfer(id, didReceiveInterim: interim)
-        state.withLock { $0.isDelivering = false }
+        withState { $0.isDelivering = false }
         deliver()
     }
 
@@ -160,15 +149,12 @@ final class JoiningRequest: TransferHandle {
 
     func receive(_ completion: TransferCompletion) { add(.complete(completion)) }
 
-    /// The only request of a transfer completes with it.
-    func complete(_ completion: TransferCompletion) {
-        state.withLock { $0.complete() }
-        observer.transfer(id, didComplete: completion)
-    }
+    /// The only request of a transfer completes with it. Inside of the transport's lock.
+    func complete() { state.complete() }
 
     /// Begins to deliver an event that none waits before; returns the number of resumptions so far, `nil` if it has to wait.
     private func beginDirectly() -> Int? {
-        state.withLock { state in
+        withState { state in
             guard state.mayDeliver, state.events.isEmpty else { return nil }
             state.isDelivering = true
             return state.resumeCount
@@ -176,7 +162,7 @@ final class JoiningRequest: TransferHandle {
     }
 
     private func add(_ event: Event) {
-        state.withLock { state in
+        withState { state in
             guard state.stage != .complete else { return }
             if case .bytes(let data) = event { state.buffered += data.count }
             // As one piece: a body may come in pieces of single bytes.
@@ -213,7 +199,7 @@ final class JoiningRequest: TransferHandle {
     }
 
     private func next() -> (Event, Int, SharedTransfer?)? {
-        state.withLock { state in
+        withState { state in
             guard state.stage != .complete, !state.isDelivering else { return nil }
             let transfer = state.transfer
             if let failure = state.failure {
@@ -230,7 +216,7 @@ final class JoiningRequest: TransferHandle {
     }
 
     private func ended(_ action: ReceiveAction, since before: Int) {
-        state.withLock { state in
+        withState { state in
             state.isDelivering = false
             switch action {
             case .proceed: break

@@ -13,53 +13,48 @@ final class SharedTransfer: TransferObserver, @unchecked Sendable {  // each var
         case none
     }
 
-    fileprivate struct State {
-        var requests: Requests
-        /// That of the base transport, while it has the transfer.
-        var handle: (any TransferHandle)?
-        var isSuspended = false
-        var isPaused = false
-        /// The interim responses so far, for requests that join later.
-        var interim: [ResponseHead] = []
-    }
-
     let request: TransferRequest
-    /// Where the transport has the transfer, while it may be joined.
-    let place: Int
-    /// The next one of the place. Inside of the transport's lock.
-    @exclusivity(unchecked) var next: SharedTransfer?
-    /// Whether it may be joined. Inside of the transport's lock.
-    @exclusivity(unchecked) var isOpen = true
+    /// That of the URL.
+    let hash: Int
     private let transport: CoalescingTransport
     private let id: Int
-    private let state: Lock<State>
+    // Inside of the transport's lock.
+    /// The next one with the same place.
+    @exclusivity(unchecked) var next: SharedTransfer?
+    /// Whether it may be joined.
+    @exclusivity(unchecked) var isOpen = true
+    @exclusivity(unchecked) private var isSuspended = false
+    @exclusivity(unchecked) private var isPaused = false
+    @exclusivity(unchecked) private var requests: Requests
+    /// That of the base transport, while it has the transfer.
+    @exclusivity(unchecked) private var handle: (any TransferHandle)?
+    /// The interim responses so far, for requests that join later.
+    @exclusivity(unchecked) private var interim: [ResponseHead] = []
     /// The request, from the head on if it is the only one. On the thread of the events.
     @exclusivity(unchecked) private var sole: JoiningRequest?
 
-    init(_ transport: CoalescingTransport, _ first: JoiningRequest, at place: Int) {
-        self.transport = transport
-        self.place = place
+    init(_ first: JoiningRequest, hash: Int) {
+        transport = first.transport
+        self.hash = hash
         request = first.request
         id = first.id
-        state = Lock(State(requests: .one(first)))
+        requests = .one(first)
     }
 
-    /// A request joins the transfer, while it is open; returns whether it is the first to do so.
+    /// A request joins the transfer, while it is open; returns whether it is the first to do so. Inside of the transport's lock.
     func add(_ request: JoiningRequest) -> Bool {
-        state.withLock { state in
-            request.begin(with: state.interim)
-            let all = state.all + [request]
-            state.requests = .several(all)
-            return all.count == 2
-        }
+        request.begin(with: interim)
+        let all = all + [request]
+        requests = .several(all)
+        return all.count == 2
     }
 
     func begin() {
-        let handle = transport.base.makeTransfer(request, id: id, observer: self)
-        let isWanted = state.withLock { state in
-            if case .none = state.requests { return false }
-            state.handle = handle
-            state.updateSuspension()
+        let handle = transport.makeBaseTransfer(request, id: id, observer: self)
+        let isWanted = transport.withState { _ in
+            if case .none = requests { return false }
+            self.handle = handle
+            updateSuspension()
             return true
         }
         if isWanted { handle.start() }
@@ -68,11 +63,11 @@ final class SharedTransfer: TransferObserver, @unchecked Sendable {  // each var
     // MARK: Events of the base transport
 
     func transfer(_ id: Int, didReceiveInterim head: ResponseHead) {
-        let requests = state.withLock { state in
-            state.interim.append(head)
-            return state.requests
+        let hearing = transport.withState { _ in
+            interim.append(head)
+            return requests
         }
-        switch requests {
+        switch hearing {
         case .one(let request): request.receiveAlone(head)
         case .several(let requests): for request in requests { request.receive(interim: head) }
         case .none: break
@@ -82,7 +77,7 @@ final class SharedTransfer: TransferObserver, @unchecked Sendable {  // each var
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
         sole = transport.withState { transport in
             transport.close(self)
-            return state.withLock { state in if case .one(let request) = state.requests { request } else { nil } }
+            return if case .one(let request) = requests { request } else { nil }
         }
         if let sole { return sole.observer.transfer(id, didReceive: head) }
         return deliver { $0.receive(head) }
@@ -98,30 +93,32 @@ final class SharedTransfer: TransferObserver, @unchecked Sendable {  // each var
 
     func transfer(_ id: Int, didComplete completion: TransferCompletion) {
         sole = nil
-        let requests = transport.withState { transport in
+        let ended = transport.withState { transport in
             transport.close(self)
-            return state.withLock { state in
-                // It retains this.
-                state.handle = nil
-                defer { if case .one = state.requests { state.requests = .none } }
-                return state.requests
+            // It retains this.
+            handle = nil
+            let ended = requests
+            if case .one(let request) = ended {
+                request.complete()
+                requests = .none
             }
+            return ended
         }
-        switch requests {
-        case .one(let request): request.complete(completion)
+        switch ended {
+        case .one(let request): request.observer.transfer(request.id, didComplete: completion)
         case .several(let requests): for request in requests { request.receive(completion) }
         case .none: break
         }
     }
 
     private func deliver(_ event: (JoiningRequest) -> Void) -> ReceiveAction {
-        let requests = state.withLock { $0.all }
+        let requests = transport.withState { _ in all }
         for request in requests { event(request) }
-        guard requests.contains(where: { $0.buffered > transport.policy.bufferSize }) else { return .proceed }
-        state.withLock { $0.isPaused = true }
-        // One may have been emptied in between.
-        resumeIfEmptied()
-        return .pause
+        return transport.withState { _ in
+            guard requests.contains(where: { $0.buffered > transport.policy.bufferSize }) else { return .proceed }
+            isPaused = true
+            return .pause
+        }
     }
 
     // MARK: What requests do
@@ -129,14 +126,12 @@ final class SharedTransfer: TransferObserver, @unchecked Sendable {  // each var
     /// Cancels the transfer if it has one request only, for which its completion is; `false` if others share it.
     func cancelIfSole() -> Bool {
         let request = transport.withState { transport -> (sole: JoiningRequest, isBegun: Bool)? in
-            state.withLock { state in
-                guard case .one(let request) = state.requests else { return nil }
-                // None may join what is cancelled.
-                transport.close(self)
-                state.handle?.cancel()
-                if state.handle == nil { state.requests = .none }
-                return (request, state.handle != nil)
-            }
+            guard case .one(let request) = requests else { return nil }
+            // None may join what is cancelled.
+            transport.close(self)
+            handle?.cancel()
+            if handle == nil { requests = .none }
+            return (request, handle != nil)
         }
         if let request, !request.isBegun { request.sole.fail(with: CurlewError.cancelled) }
         return request != nil
@@ -144,47 +139,43 @@ final class SharedTransfer: TransferObserver, @unchecked Sendable {  // each var
 
     /// Resumes the transfer if it has one request only.
     func resumeIfSole() -> Bool {
-        state.withLock { state in
-            guard case .one = state.requests else { return false }
-            state.handle?.resumeReceiving()
+        transport.withState { _ in
+            guard case .one = requests else { return false }
+            handle?.resumeReceiving()
             return true
         }
     }
 
     /// The transfer is suspended while all of its requests are.
-    func suspensionChanged() { state.withLock { $0.updateSuspension() } }
+    func suspensionChanged() { transport.withState { _ in updateSuspension() } }
 
     /// A request has read from its buffer, or has ended.
     func resumeIfEmptied() {
-        state.withLock { state in
-            guard state.isPaused, !state.all.contains(where: { $0.buffered > transport.policy.bufferSize / 2 }) else { return }
-            state.isPaused = false
-            state.handle?.resumeReceiving()
+        transport.withState { _ in
+            guard isPaused, !all.contains(where: { $0.buffered > transport.policy.bufferSize / 2 }) else { return }
+            isPaused = false
+            handle?.resumeReceiving()
         }
     }
 
     /// One of several requests has ended.
     func remove(_ request: JoiningRequest) {
         transport.withState { transport in
-            state.withLock { state in
-                let others = state.all.filter { $0 !== request }
-                state.requests = others.isEmpty ? .none : .several(others)
-                guard others.isEmpty else { return state.updateSuspension() }
-                transport.forget(self)
-                state.handle?.cancel()
-            }
+            let others = all.filter { $0 !== request }
+            requests = others.isEmpty ? .none : .several(others)
+            guard others.isEmpty else { return updateSuspension() }
+            transport.forget(self)
+            handle?.cancel()
         }
         resumeIfEmptied()
     }
 
     /// Ends all requests, of which there are several.
     func fail(with error: any Error) {
-        for request in state.withLock({ $0.all }) { request.fail(with: error) }
+        for request in transport.withState({ _ in all }) { request.fail(with: error) }
     }
-}
 
-extension SharedTransfer.State {
-    fileprivate var all: [JoiningRequest] {
+    private var all: [JoiningRequest] {
         switch requests {
         case .one(let request): [request]
         case .several(let requests): requests
@@ -192,7 +183,7 @@ extension SharedTransfer.State {
         }
     }
 
-    fileprivate mutating func updateSuspension() {
+    private func updateSuspension() {
         let wanted =
             switch requests {
             case .one(let request): request.isSuspended
