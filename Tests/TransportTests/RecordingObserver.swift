@@ -107,7 +107,7 @@ final class RecordingObserver: TransferObserver {
     }
 }
 
-extension CurlTransport {
+extension Transport {
     /// Makes a transfer and starts it.
     @discardableResult
     func start(_ request: TransferRequest, observer: any TransferObserver) -> any TransferHandle {

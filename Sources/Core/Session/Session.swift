@@ -50,7 +50,7 @@ public final class Session: Sendable {
     let systemTimers: Timers
     let transport: any Transport
     /// The transport to the network, if it is libcurl's.
-    package let eventLoop: CurlTransport?
+    package let eventLoop: (any EventLoopTransport)?
     /// The configuration's options, prepared once for all transfers.
     let options: PreparedOptions
     /// The cookies that the requests send and store; `nil` without a cookie storage.
@@ -79,7 +79,7 @@ public final class Session: Sendable {
         delegate: SessionDelegate
     ) {
         self.configuration = configuration
-        eventLoop = transport as? CurlTransport
+        eventLoop = transport as? any EventLoopTransport
         options = PreparedOptions(configuration.options, transportPartition: transport.cachePartition)
         cookies = configuration.makeCookieJar()
         hsts = configuration.hsts

@@ -21,6 +21,11 @@ struct SessionMonitors: Sendable {
     }
 }
 
+extension SessionConfiguration {
+    /// Whether monitors are told of connections, for which the session needs a transport on libcurl of its own.
+    package var followsConnections: Bool { SessionMonitors(self).events.contains(.connections) }
+}
+
 extension Session {
     /// Notifies the monitors of an event of a request, on the session's queue and in the request's context.
     func tellMonitors(of request: Request, _ kind: MonitoredEvents, _ event: @escaping @Sendable (any EventMonitor) -> Void) {
@@ -36,7 +41,7 @@ extension Session {
 
     /// Notifies the monitors of what happens to connections.
     func observeConnections() {
-        guard let eventLoop, monitors.events.contains(.connections) else { return }
+        guard let eventLoop = eventLoop as? CurlTransport, monitors.events.contains(.connections) else { return }
         eventLoop.observeConnections { [queue, monitors = monitors.monitors(of: .connections)] event in
             queue.async {
                 for monitor in monitors { monitor.connectionDidChange(event) }

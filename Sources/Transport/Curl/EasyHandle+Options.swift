@@ -98,10 +98,10 @@ extension EasyHandle {
         member.setUpCount += 1
         let tls = options.options.tls
         // Always: a handle that once had no share keeps sessions of its own, which libcurl loses when it gets one.
-        if let share = member.loop.share { try set(CURLOPT_SHARE, pointer: share) }
+        if let share = member.group.share { try set(CURLOPT_SHARE, pointer: share) }
         // A resumed TLS session carries no certificates.
         if tls.trust?.needsCertificates == true { try set(CURLOPT_SSL_SESSIONID_CACHE, false) }
-        if let seconds = member.loop.configuration.idleSeconds { try set(CURLOPT_MAXAGE_CONN, seconds) }
+        if let seconds = member.group.idleSeconds { try set(CURLOPT_MAXAGE_CONN, seconds) }
         if let interface = options.options.interface { try setInterface(interface, isAddress: options.options.isBoundToAddress) }
         let reach = options.options.reachBox?.value
         if let reach { try setReach(reach, member.route) }
@@ -235,7 +235,7 @@ extension EasyHandle {
         // Without TLS it is HTTP/1.1 in any case, but libcurl 8.23 then doesn't reuse a connection on which nothing was received yet.
         case .automatic where !request.isSecure: try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         // It may take a connection from the transfers of a host that is known to speak HTTP/1.1, but must not block them over HTTP/2.
-        case .automatic where transfer.loop.sharing.isEnabled && request.mayPause && !transfer.loop.isApart(transfer):
+        case .automatic where transfer.group.sharing.isEnabled && request.mayPause && !transfer.loop.isApart(transfer):
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         case .automatic, .http2PriorKnowledge, .http3:
             let isRisky = request.body.map { ($0.length ?? .max) > Self.largestBodyForOldHTTP2 } ?? false

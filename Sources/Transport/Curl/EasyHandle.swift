@@ -74,6 +74,12 @@ final class EasyHandle {
         forgetMessage()
     }
 
+    /// Leaves the TLS sessions that the handle shares; it gets others with its next options.
+    func leaveShare() {
+        reset()
+        _ = ccurlew_set_pointer(raw, CURLOPT_SHARE, nil)
+    }
+
     func forgetMessage() {
         errorBuffer[0] = 0
     }

@@ -7,12 +7,34 @@ class MultiMember {
     @exclusivity(unchecked) final private(set) var handle: EasyHandle
     // The loop owns its members and outlives them; reference counting would cost more than each access.
     unowned(unsafe) let loop: EventLoopThread
+    /// The group to which it belongs, or did last. The loop moves the members of a group that ends to its main one.
+    @exclusivity(unchecked) final private(set) unowned(unsafe) var group: ConnectionGroup
 
     /// Creates a member; `nil` if libcurl is out of memory.
-    init?(loop: EventLoopThread) {
+    init?(loop: EventLoopThread, group: ConnectionGroup) {
         guard let handle = EasyHandle() else { return nil }
         self.handle = handle
         self.loop = loop
+        self.group = group
+    }
+
+    /// Moves the member to a group, while it is in no multi handle.
+    final func enter(_ other: ConnectionGroup) {
+        guard group !== other else { return }
+        // The options that are kept for the next request name the TLS sessions of the other group.
+        handle.leaveShare()
+        group = other
+    }
+
+    /// Whether it is in a multi handle, and not known to have a connection.
+    var isConnecting: Bool { false }
+
+    /// The member is about to leave its multi handle before libcurl is done with it: a name may still be resolved for it.
+    final func giveUp() {
+        guard group.isShared, isConnecting, handle.setUpPhase(isSecure: false) == .resolving, let host = HTTPOrigin(url: url)?.host,
+            NetworkAddress(host) == nil
+        else { return }
+        group.resolvesUntil = loop.now + ConnectionGroup.resolverTime
     }
 
     /// Replaces the easy handle with a new one, free of state from earlier transfers; `false` if libcurl is out of memory.
@@ -119,6 +141,7 @@ final class MultiHandle: DeadlineHolder {
     @exclusivity(unchecked) var closesAt: Nanoseconds?
     /// Whether libcurl was called since completed members were last collected.
     @exclusivity(unchecked) var wasCalled = false
+    @exclusivity(unchecked) private var isClosed = false
 
     /// Creates a multi handle; `nil` if libcurl is out of memory.
     init?(loop: EventLoopThread, place: Int) {
@@ -155,7 +178,9 @@ final class MultiHandle: DeadlineHolder {
 
     /// Closes all connections. Not done in `deinit`, because libcurl calls back meanwhile.
     func close() {
+        guard !isClosed else { return }
         curl_multi_cleanup(pointer)
+        isClosed = true
     }
 
     /// Whether another transfer should be added.
@@ -198,6 +223,9 @@ final class MultiHandle: DeadlineHolder {
         call(socket, mask)
     }
 
+    /// The time has passed for which it was scheduled.
+    func timerPassed(at now: Nanoseconds) { pools?.timerPassed(of: self, at: now) }
+
     /// Calls libcurl if its timer has expired.
     func timerAction(at now: Nanoseconds) {
         guard let deadline = timerDeadline, deadline <= now else { return }
@@ -206,6 +234,7 @@ final class MultiHandle: DeadlineHolder {
     }
 
     private func call(_ socket: Int32, _ mask: Int32) {
+        guard !isClosed else { return }
         if !wasCalled {
             wasCalled = true
             pools?.willCall(self)
@@ -216,6 +245,7 @@ final class MultiHandle: DeadlineHolder {
 
     /// The next member that libcurl has completed, and its result.
     func nextCompleted() -> (MultiMember, CURLcode)? {
+        guard !isClosed else { return nil }
         var left: Int32 = 0
         while let message = curl_multi_info_read(pointer, &left) {
             guard message.pointee.msg == CURLMSG_DONE, let context = ccurlew_get_private(message.pointee.easy_handle) else { continue }

@@ -88,6 +88,8 @@ final class CurlTransfer: CurlHandle, @unchecked Sendable {  // time and place a
     let id: Int
     let number: Int
     let observer: any TransferObserver
+    /// The session it belongs to, if several use the transport.
+    let group: TransferGroup?
     /// When it was started.
     private(set) var time: Nanoseconds = 0
     /// Its place among those of several loops; `nil` with one.
@@ -95,12 +97,15 @@ final class CurlTransfer: CurlHandle, @unchecked Sendable {  // time and place a
     let mailbox: Mailbox?
     let state = Lock(CurlHandleState())
 
-    init(_ request: TransferRequest, id: Int, number: Int, _ observer: any TransferObserver, on mailbox: Mailbox?) {
+    init(
+        _ request: TransferRequest, id: Int, number: Int, _ observer: any TransferObserver, on mailbox: Mailbox?, of group: TransferGroup? = nil
+    ) {
         self.request = request
         self.id = id
         self.number = number
         self.observer = observer
         self.mailbox = mailbox
+        self.group = group
     }
 
     /// It gets its place among those of several loops, before it is queued for one of them.
@@ -108,7 +113,8 @@ final class CurlTransfer: CurlHandle, @unchecked Sendable {  // time and place a
 
     func queueStart(on mailbox: Mailbox) -> QueuedCommand {
         time = MonotonicTime.now()
-        return mailbox.put(self)
+        guard let group else { return mailbox.put(self) }
+        return group.queue { mailbox.put(self) } ?? QueuedCommand(.start(self), mailbox, .refused)
     }
 
     func completeUnstarted() { observer.completeUnstarted(id) }
@@ -121,17 +127,23 @@ final class CurlStream: CurlHandle, StreamHandle, @unchecked Sendable {  // the 
     let id: Int
     let number: Int
     let observer: any StreamTransferObserver
+    /// The session it belongs to, if several use the transport.
+    let group: TransferGroup?
     /// Its place among those of several loops; `nil` with one.
     private(set) var slot: LoopSlot?
     let mailbox: Mailbox?
     let state = Lock(CurlHandleState())
 
-    init(_ request: StreamTransferRequest, id: Int, number: Int, _ observer: any StreamTransferObserver, on mailbox: Mailbox) {
+    init(
+        _ request: StreamTransferRequest, id: Int, number: Int, _ observer: any StreamTransferObserver, on mailbox: Mailbox,
+        of group: TransferGroup? = nil
+    ) {
         self.request = request
         self.id = id
         self.number = number
         self.observer = observer
         self.mailbox = mailbox
+        self.group = group
     }
 
     /// It gets its place among those of several loops, before it is queued for one of them.
@@ -146,7 +158,10 @@ final class CurlStream: CurlHandle, StreamHandle, @unchecked Sendable {  // the 
         sending?.finish()
     }
 
-    func queueStart(on mailbox: Mailbox) -> QueuedCommand { mailbox.put(self) }
+    func queueStart(on mailbox: Mailbox) -> QueuedCommand {
+        guard let group else { return mailbox.put(self) }
+        return group.queue { mailbox.put(self) } ?? QueuedCommand(.openStream(self), mailbox, .refused)
+    }
 
     func completeUnstarted() { observer.completeUnstarted(id) }
 }

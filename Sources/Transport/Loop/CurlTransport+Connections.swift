@@ -3,22 +3,33 @@ import CurlewHTTP
 
 // The connections of a transport: looked at, opened ahead, closed.
 
-extension CurlTransport {
+/// A session's transport on libcurl: one of its own, or its part of a shared one.
+package protocol EventLoopTransport: Transport {
+    /// The session's connections at this moment.
+    func connectionStatistics() async -> ConnectionStatistics
+    /// Closes those of them that are idle, and returns their number.
+    func closeIdleConnections() async -> Int
+    /// Opens connections until `count` are idle: ``CurlTransport/prewarm(_:count:)``.
+    func prewarm(_ request: TransferRequest, count: Int) async throws -> Int
+
+    @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
+    var taskExecutor: any TaskExecutor { get }
+    @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
+    var taskExecutors: [any TaskExecutor] { get }
+}
+
+extension CurlTransport: EventLoopTransport {
+    private var connections: LoopConnections { LoopConnections(mailboxes: mailboxes, group: 0, limits: nil) }
+
     /// The connections at this moment: those of each loop in its own turn. Zero before the first transfer, and after the end.
-    public func connectionStatistics() async -> ConnectionStatistics {
-        var all = ConnectionStatistics()
-        for statistics in await visit({ $0.connectionStatistics }) { all.add(statistics) }
-        return all
-    }
+    public func connectionStatistics() async -> ConnectionStatistics { await connections.statistics() }
 
     /// Closes the connections that are idle, and returns their number when they are closed.
     ///
     /// Those in use are closed by a later call, once they are idle. Beside connections in use, an idle TLS connection is ended without a
     /// `close_notify`, which its peer sees as an end between two responses.
     @discardableResult
-    public func closeIdleConnections() async -> Int {
-        await visit { $0.closeIdleConnections() }.reduce(0, +)
-    }
+    public func closeIdleConnections() async -> Int { await connections.closeIdle() }
 
     /// Opens connections to the origin of a request, until `count` are idle, and returns how many were opened.
     ///
@@ -31,21 +42,46 @@ extension CurlTransport {
     ///   - count: the number of idle connections; with less than 1 nothing is done.
     /// - Throws: the error of the first connection that could not be opened; the others stay pooled.
     package func prewarm(_ request: TransferRequest, count: Int) async throws -> Int {
+        try await connections.prewarm(request, count: count, over: self)
+    }
+}
+
+/// The connections of one session on the loops of a transport.
+struct LoopConnections {
+    let mailboxes: [Mailbox]
+    /// The number of their group.
+    let group: Int
+    /// The session's configuration; `nil` for the loops'.
+    let limits: TransportConfiguration?
+
+    func statistics() async -> ConnectionStatistics {
+        var all = ConnectionStatistics()
+        for statistics in await visit({ $0.connectionStatistics(ofGroup: group) }) { all.add(statistics) }
+        return all
+    }
+
+    func closeIdle() async -> Int {
+        await visit { $0.closeIdleConnections(ofGroup: group) }.reduce(0, +)
+    }
+
+    func prewarm(_ request: TransferRequest, count: Int, over transport: some Transport) async throws -> Int {
+        let limits = limits ?? mailboxes[0].configuration
         let origin = HTTPOrigin(url: request.url)
-        let existing = origin == nil ? nil : await connectionStatistics().origins[origin ?? HTTPOrigin(scheme: "", host: "", port: 0)]
+        let existing = origin == nil ? nil : await statistics().origins[origin ?? HTTPOrigin(scheme: "", host: "", port: 0)]
         let counts = existing ?? ConnectionStatistics.Counts()
-        let free = max(0, (mailbox.connectionLimit ?? .max) - counts.busy)
+        let free = max(0, (limits.maximumConnectionsPerHost.map { max(1, $0) } ?? .max) - counts.busy)
         let missing = min(count, free) - counts.idle
         guard missing > 0 else { return 0 }
         var request = request
         request.opensConnectionOnly = true
         request.method = .get
         request.body = nil
-        let first = await openConnection(request)
+        let first = await open(request, over: transport)
         if let error = first.error { throw error }
-        guard missing > 1, !(first.isMultiplexed && mailbox.sharesConnections) else { return first.isOpened ? 1 : 0 }
+        let isSharing = limits.multiplexes ?? CurlInfo.current.hasReliableHTTP2
+        guard missing > 1, !(first.isMultiplexed && isSharing) else { return first.isOpened ? 1 : 0 }
         let others = await withTaskGroup(of: OpeningObserver.Result.self) { [request] group in
-            for _ in 1..<missing { group.addTask { await self.openConnection(request) } }
+            for _ in 1..<missing { group.addTask { await open(request, over: transport) } }
             var results: [OpeningObserver.Result] = []
             for await result in group { results.append(result) }
             return results
@@ -54,9 +90,9 @@ extension CurlTransport {
         return ([first] + others).count(where: \.isOpened)
     }
 
-    private func openConnection(_ request: TransferRequest) async -> OpeningObserver.Result {
+    private func open(_ request: TransferRequest, over transport: some Transport) async -> OpeningObserver.Result {
         let observer = OpeningObserver()
-        let handle = makeTransfer(request, id: 0, observer: observer)
+        let handle = transport.makeTransfer(request, id: 0, observer: observer)
         return await withTaskCancellationHandler {
             handle.start()
             return await observer.result
@@ -66,7 +102,7 @@ extension CurlTransport {
     }
 
     /// Lets each loop that runs evaluate `body`, in its turn.
-    func visit<Result: Sendable>(_ body: @escaping @Sendable (EventLoopThread) -> Result) async -> [Result] {
+    private func visit<Result: Sendable>(_ body: @escaping @Sendable (EventLoopThread) -> Result) async -> [Result] {
         var results: [Result] = []
         for mailbox in mailboxes {
             let result: Result? = await withCheckedContinuation { continuation in

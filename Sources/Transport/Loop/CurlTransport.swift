@@ -51,7 +51,7 @@ public struct TransportConfiguration: Sendable, Hashable {
 
 /// The transport on libcurl: the handle of a thread that runs libcurl's multi interface.
 ///
-/// Each session makes its own. The type is public for transports that wrap it: to record, reroute or count.
+/// A session makes its own, or has a part of one that sessions share (``SharedTransport``). The type is public for transports that wrap it: to record, reroute or count.
 ///
 /// Requests are sent to the thread as messages, which transfer the ownership of their contents; only the thread accesses transfers. The
 /// thread starts with the first request and ends with ``shutDown()``, which `deinit` calls as well. Its implementation is in
@@ -123,7 +123,8 @@ public final class CurlTransport: Transport {
     /// The loops' mailboxes.
     var mailboxes: [Mailbox] { dispatcher?.mailboxes ?? [mailbox] }
 
-    private func makeNumber() -> Int {
+    /// A number for a transfer or stream, or for one of the sessions that share the transport; not 0.
+    func makeNumber() -> Int {
         lastNumber.withLock { number in
             number += 1
             return number
@@ -137,10 +138,7 @@ public final class CurlTransport: Transport {
 
     /// Makes a stream; see ``Transport/makeStream(_:id:observer:)``.
     public func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
-        var request = request
-        // A session reads the files of transfers, whose partition depends on them.
-        request.options.tls = request.options.tls.read
-        return CurlStream(request, id: id, number: makeNumber(), observer, on: mailbox)
+        CurlStream(request.prepared, id: id, number: makeNumber(), observer, on: mailbox)
     }
 
     /// Ends all transfers and streams; see ``Transport/shutDown()``.

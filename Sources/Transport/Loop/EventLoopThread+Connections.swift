@@ -4,14 +4,15 @@ import CurlewHTTP
 // A look at the pooled connections, and their closing.
 
 extension EventLoopThread {
-    /// The connections at this moment.
-    var connectionStatistics: ConnectionStatistics {
+    /// The connections of a group at this moment.
+    func connectionStatistics(ofGroup number: Int) -> ConnectionStatistics {
         var statistics = ConnectionStatistics()
+        guard let group = group(number) else { return statistics }
         let busy = busySockets
-        for connection in connections.open { statistics.count(connection.origin, isBusy: busy.contains(connection.socket)) }
-        for stream in streams.values where stream.socket >= 0 { statistics.count(HTTPOrigin(url: stream.request.url), isBusy: true) }
-        statistics.opened = connections.openedCount
-        statistics.reused = connections.reusedCount
+        for connection in connections.open(ofGroup: number) { statistics.count(connection.origin, isBusy: busy.contains(connection.socket)) }
+        for stream in streams.values where stream.socket >= 0 && stream.group === group { statistics.count(HTTPOrigin(url: stream.request.url), isBusy: true) }
+        statistics.opened = group.openedCount
+        statistics.reused = group.reusedCount
         return statistics
     }
 
@@ -19,21 +20,27 @@ extension EventLoopThread {
         Set(transfers.values.filter { $0.multi != nil }.map(\.connection.socket))
     }
 
-    /// Closes the idle connections; returns their number.
+    /// Closes the idle connections of a group; returns their number.
     ///
     /// libcurl closes connections with their multi handle only. Where others are in use, the idle ones are ended under libcurl, which
     /// notices when it looks for a connection to the host, or makes another one.
-    func closeIdleConnections() -> Int {
+    func closeIdleConnections(ofGroup number: Int) -> Int {
+        guard let group = group(number) else { return 0 }
         collectCompleted()
-        let count = connections.open.count
-        pools?.closeUnused()
-        poolsForPausing?.closeUnused()
+        let count = connections.open(ofGroup: number).count
+        group.pools?.closeIdle()
+        group.poolsForPausing?.closeIdle()
+        endIdleConnections(ofGroup: number)
+        return count - connections.open(ofGroup: number).count
+    }
+
+    /// Ends the idle connections of a group under libcurl.
+    func endIdleConnections(ofGroup number: Int) {
         let busy = busySockets
-        for connection in connections.open where !busy.contains(connection.socket) {
+        for connection in connections.open(ofGroup: number) where !busy.contains(connection.socket) {
             SystemSocket.end(connection.socket)
             didEnd(connection.socket)
         }
-        return count - connections.open.count
     }
 
     // MARK: Connections with the same addresses

@@ -7,7 +7,7 @@ import CurlewHTTP
 extension EventLoopThread {
     /// Opens a stream, whose connection libcurl sets up.
     func open(_ start: CurlStream) {
-        guard let pools, let stream = StreamTransfer(start, loop: self) else {
+        guard let stream = StreamTransfer(start, loop: self, group: group(of: start.group)) else {
             start.slot?.release()
             let failure = TransferFailure(
                 kind: .configuration, url: start.request.url, phase: .queued, message: "libcurl ran out of memory")
@@ -15,7 +15,7 @@ extension EventLoopThread {
                 start.id, didComplete: TransferCompletion(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
         }
         streams[stream.number] = stream
-        if let error = stream.connect(on: pools) { complete(stream, error: error) }
+        if let error = stream.connect() { complete(stream, error: error) }
     }
 
     /// libcurl has set up a stream's connection, or failed to.

@@ -12,8 +12,8 @@ extension EventLoopThread {
     /// Whether a transfer that may pause gets connections of its own.
     func isApart(_ transfer: Transfer) -> Bool {
         // What is known of a host is about TCP: over its HTTP/3 transfers share a connection all the same.
-        if transfer.alternative != nil { return sharing.isEnabled && transfer.request.mayPause }
-        return sharing.isApart(transfer.request, isSecure: transfer.isSecure, host: transfer.hostKey)
+        if transfer.alternative != nil { return transfer.group.sharing.isEnabled && transfer.request.mayPause }
+        return transfer.group.sharing.isApart(transfer.request, isSecure: transfer.isSecure, host: transfer.hostKey)
     }
 
     /// Notes that a transfer has opened a connection for HTTP/1.1, and keeps it until tickets should have come if libcurl has to read them:

@@ -32,6 +32,7 @@ extension EventLoopThread {
                 continue
             }
             if let limit = transfer.nextLimit, limit.time <= now {
+                transfer.giveUp()
                 fail(transfer, limit.failureKind, limit.message)
                 continue
             }

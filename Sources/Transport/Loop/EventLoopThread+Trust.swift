@@ -32,8 +32,8 @@ extension EventLoopThread {
                 transfer.question = nil
                 transfer.askedAt = nil
                 if isTrusted { run(transfer) } else { fail(transfer, .serverCertificate, question.refusal) }
-            } else if let stream = streams[id], stream.question == question, let pools {
-                if let error = stream.decided(isTrusted: isTrusted, on: pools) { complete(stream, error: error) }
+            } else if let stream = streams[id], stream.question == question {
+                if let error = stream.decided(isTrusted: isTrusted) { complete(stream, error: error) }
             }
         }
     }

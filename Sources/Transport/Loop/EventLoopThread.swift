@@ -10,9 +10,6 @@ import CurlewHTTP
 ///
 /// All of this state is confined to one thread, without locks or atomics. Observers are called on it and must not block.
 final class EventLoopThread {
-    let configuration: TransportConfiguration
-    /// The longest time for which connections may be idle; `nil` for none of the configuration's own.
-    let ownIdleTime: Nanoseconds?
     /// The time at which this turn began, or looked at time limits after decoding, or at which its wait ended.
     @exclusivity(unchecked) private(set) var now = MonotonicTime.now()
     @exclusivity(unchecked) var wallClock = WallClock()
@@ -29,22 +26,25 @@ final class EventLoopThread {
     @exclusivity(unchecked) var decodingSlice = DecodingSlice()
     /// The numbers of the transfers whose bodies were left for a later slice.
     @exclusivity(unchecked) var undecoded: [Int] = []
-    /// Shares TLS sessions between transfers, which a multi handle alone does not.
-    let share: UnsafeMutableRawPointer?
+    let schedule = PoolSchedule()
+    /// The connections of a transport's only session.
+    let main: ConnectionGroup
+    /// Those of the sessions that share the loop.
+    @exclusivity(unchecked) var groups = NumberMap<ConnectionGroup>()
+    /// Those of sessions that have ended, whose pools can't be closed yet.
+    @exclusivity(unchecked) var endedGroups: [ConnectionGroup] = []
+    /// The groups with transfers that have got a slot.
+    @exclusivity(unchecked) var readyGroups: [ConnectionGroup] = []
 
     private let resumptions: ResumptionBatch
     let mailbox: Mailbox
     private let poller: any Poller
     let proxies = ProxySettings.ofProcess
-    @exclusivity(unchecked) private(set) var pools: ConnectionPools?
-    /// For transfers that may be paused for long: they must not block others on a shared connection.
-    @exclusivity(unchecked) private(set) var poolsForPausing: ConnectionPools?
     @exclusivity(unchecked) var transfers = NumberMap<Transfer>()
     @exclusivity(unchecked) var streams: [Int: StreamTransfer] = [:]
     @exclusivity(unchecked) var timers = DeadlineHeap<Transfer>()
     /// For those that wait for the session's resolver, or for a decision on certificates.
     @exclusivity(unchecked) var streamTimers = DeadlineHeap<StreamTransfer>()
-    @exclusivity(unchecked) private var launchQueue: LaunchQueue
     @exclusivity(unchecked) var pool: [Transfer] = []
     /// Streams with unread bytes, left for the next turn so that others get theirs.
     @exclusivity(unchecked) var unreadStreams: [StreamTransfer] = []
@@ -52,7 +52,6 @@ final class EventLoopThread {
     @exclusivity(unchecked) var unidentified: [Transfer] = []
     /// The transfers that have opened a connection ahead, and wait for what TLS sends behind its handshake.
     @exclusivity(unchecked) var awaitingTickets: [Transfer] = []
-    @exclusivity(unchecked) private(set) var sharing: ConnectionSharing
     @exclusivity(unchecked) private var isStopping = false
 
     /// The number of idle handles kept for later requests; each takes about 20 KiB.
@@ -60,21 +59,12 @@ final class EventLoopThread {
 
     /// Creates the loop; libcurl must be initialized. `nil` if libcurl is out of memory.
     init?(configuration: TransportConfiguration, mailbox: Mailbox, poller: any Poller) {
-        self.configuration = configuration
-        ownIdleTime = configuration.ownIdleTime
-        sharing = ConnectionSharing(isEnabled: configuration.multiplexes ?? CurlInfo.current.hasReliableHTTP2)
-        launchQueue = LaunchQueue(limit: configuration.maximumConnectionsPerHost)
+        main = ConnectionGroup(number: 0, configuration: configuration)
         self.mailbox = mailbox
         resumptions = ResumptionBatch(mailbox: mailbox)
         self.poller = poller
         connectionReporter = mailbox.takeConnectionObserver().map { ConnectionReporter(loop: mailbox.index, of: mailbox.count, $0) }
-        share = curl_share_init()
-        if let share { _ = ccurlew_share_tls_sessions(share) }
-        pools = ConnectionPools(loop: self, configuration: configuration, multiplexes: sharing.isEnabled)
-        guard pools != nil else {
-            if let share { curl_share_cleanup(share) }
-            return nil
-        }
+        guard main.pools(on: self) != nil else { return nil }
     }
 
     func run() {
@@ -90,8 +80,7 @@ final class EventLoopThread {
             takeCommands(&commands)
             guard !isStopping else { break }
             resumeReading()
-            pools?.timerAction(at: now)
-            poolsForPausing?.timerAction(at: now)
+            schedule.timerAction(at: now)
             collectCompleted()
             if decodingSlice.hasBegun { now = MonotonicTime.now() }
             expireTimers()
@@ -152,9 +141,8 @@ final class EventLoopThread {
     }
 
     private func millisecondsUntilNextDeadline() -> Int32 {
-        guard !launchQueue.hasReady, unreadStreams.isEmpty, undecoded.isEmpty else { return 0 }
-        let next = min(
-            pools?.timerDeadline ?? .max, poolsForPausing?.timerDeadline ?? .max, timers.earliest ?? .max, streamTimers.earliest ?? .max)
+        guard readyGroups.isEmpty, unreadStreams.isEmpty, undecoded.isEmpty else { return 0 }
+        let next = min(schedule.timerDeadline ?? .max, timers.earliest ?? .max, streamTimers.earliest ?? .max)
         guard next != .max else { return -1 }
         let current = MonotonicTime.now()
         guard next > current else { return 0 }
@@ -189,27 +177,35 @@ final class EventLoopThread {
     }
 
     private func begin(_ start: CurlTransfer) {
-        guard let transfer = pool.popLast() ?? Transfer(loop: self) else {
+        // One that was moved here may arrive after the end of its session.
+        guard start.slot?.hasEnded != true else {
+            return CurlTransport.Command.start(start).refuse(CurlewError.sessionInvalidated, by: mailbox)
+        }
+        let group = group(of: start.group)
+        guard let transfer = pool.popLast() ?? Transfer(loop: self, group: group) else {
             let failure = TransferFailure(
                 kind: .configuration, url: start.request.url, phase: .queued, message: "libcurl ran out of memory for a handle")
             start.slot?.release()
             return start.observer.transfer(
                 start.id, didComplete: TransferCompletion(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
         }
-        transfer.begin(start, isCounted: sharing.isEnabled || launchQueue.hasLimit || pools?.count ?? 1 > 1)
+        let isCounted = group.sharing.isEnabled || group.launchQueue.hasLimit || group.pools?.count ?? 1 > 1
+        transfer.begin(start, in: group, isCounted: isCounted)
         transfers[start.number] = transfer
         if let slot = start.slot { return enter(transfer, slot) }
         // Connection limits for transfers that may share a connection are libcurl's, because whether a host shares is unknown until TLS has
         // negotiated. There the connect timeout includes the wait.
-        transfer.isQueuedByLoop = !sharing.isPossible(for: start.request, isSecure: transfer.isSecure, host: transfer.hostKey)
-        guard !transfer.isQueuedByLoop || launchQueue.enter(transfer) else { return wait(transfer) }
+        transfer.isQueuedByLoop = !group.sharing.isPossible(for: start.request, isSecure: transfer.isSecure, host: transfer.hostKey)
+        guard !transfer.isQueuedByLoop || group.launchQueue.enter(transfer) else { return wait(transfer) }
         launch(transfer)
     }
 
     private func cancel(_ id: Int) {
         if let transfer = transfers[id] {
+            transfer.giveUp()
             complete(transfer, error: CurlewError.cancelled)
         } else if let stream = streams[id] {
+            stream.giveUp()
             complete(stream, error: CurlewError.cancelled)
         } else {
             forward(.cancel(id), for: id)
@@ -220,7 +216,9 @@ final class EventLoopThread {
 
     /// Launches the transfers that have got a slot.
     private func launchReady() {
-        while let transfer = launchQueue.popReady() { launch(transfer) }
+        while let group = readyGroups.popLast() {
+            while let transfer = group.launchQueue.popReady() { launch(transfer) }
+        }
     }
 
     /// Adds a transfer, whose slot in the host's queue is taken, to libcurl.
@@ -254,10 +252,10 @@ final class EventLoopThread {
     }
 
     private func multi(for transfer: Transfer) -> MultiHandle? {
-        if !transfer.isQueuedByLoop { return pools?.poolForSharing() }
-        guard isApart(transfer) else { return pools?.pool(forHost: transfer.hostKey) }
-        if poolsForPausing == nil { poolsForPausing = ConnectionPools(loop: self, configuration: configuration, multiplexes: false) }
-        return poolsForPausing?.pool(forHost: transfer.hostKey)
+        let group = transfer.group
+        if !transfer.isQueuedByLoop { return group.pools(on: self)?.poolForSharing() }
+        guard isApart(transfer) else { return group.pools(on: self)?.pool(forHost: transfer.hostKey) }
+        return group.poolsForPausing(on: self)?.pool(forHost: transfer.hostKey)
     }
 
     /// Removes a transfer from libcurl.
@@ -269,13 +267,13 @@ final class EventLoopThread {
 
     func collectCompleted() {
         resumptions.begin()
-        pools?.takeCompleted { $0.completed($1) }
-        poolsForPausing?.takeCompleted { $0.completed($1) }
+        schedule.takeCompleted { $0.completed($1) }
         resumptions.end()
     }
 
     /// libcurl has completed a transfer.
     func completed(_ transfer: Transfer, _ code: CURLcode) {
+        if code == CURLE_OPERATION_TIMEDOUT { transfer.giveUp() }
         if let question = transfer.question { return ask(question, for: transfer) }
         if transfer.leavesAlternative(after: code) { return runWithoutAlternative(transfer) }
         let decision = transfer.decision(code)
@@ -301,11 +299,13 @@ final class EventLoopThread {
         takeBack(transfer)
         becameIdle(after: transfer)
         connectionReporter?.ended(transfer.number, .completed(error))
-        let hasNotShared = sharing.completed(transfer)
+        let group = transfer.group
+        let hasNotShared = group.sharing.completed(transfer)
         if let slot = transfer.slot {
             slot.release(wasShared: hasNotShared ? false : nil)
         } else if transfer.isQueuedByLoop, !isStopping {
-            launchQueue.leave(transfer)
+            group.launchQueue.leave(transfer)
+            if group.launchQueue.hasReady { readyGroups.append(group) }
         }
         transfer.complete(error)
         transfer.end()
@@ -362,7 +362,7 @@ final class EventLoopThread {
     /// A socket is about to be closed.
     func willClose(_ socket: Int32) {
         connectionReporter?.closes(socket, isStopping: isStopping)
-        connections.forget(socket)
+        if let number = connections.forget(socket) { connectionClosed(ofGroup: number) }
         trust.forget(socket)
         sockets.forget(socket)
         poller.forget(socket)
@@ -374,12 +374,13 @@ final class EventLoopThread {
     func stopAll() {
         for transfer in transfers.values { complete(transfer, error: CurlewError.sessionInvalidated) }
         for stream in streams.values { complete(stream, error: CurlewError.sessionInvalidated) }
-        launchQueue = LaunchQueue(limit: nil)
-        unreadStreams = []
+        for group in groups.values { group.launchQueue = LaunchQueue(limit: nil) }
+        main.launchQueue = LaunchQueue(limit: nil)
+        readyGroups = []
+        (unreadStreams, unidentified, awaitingTickets) = ([], [], [])
         // The order matters: handles point to multi handles, closing connections call this loop, and all of them use the share.
         pool = []
         timers = DeadlineHeap()
-        for pools in [pools, poolsForPausing] { pools?.close() }
-        if let share { curl_share_cleanup(share) }
+        for group in [main] + groups.values + endedGroups { group.close() }
     }
 }

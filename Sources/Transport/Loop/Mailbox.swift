@@ -32,7 +32,7 @@ final class Mailbox: Sendable {
     /// The number of loops.
     let count: Int
 
-    private let configuration: TransportConfiguration
+    let configuration: TransportConfiguration
     private let makePoller: @Sendable () throws -> any Poller
     private let state = Lock(State())
 
@@ -44,12 +44,6 @@ final class Mailbox: Sendable {
         self.configuration = configuration
         self.makePoller = makePoller
     }
-
-    /// The most connections to one host; `nil` for any number.
-    var connectionLimit: Int? { configuration.maximumConnectionsPerHost.map { max(1, $0) } }
-
-    /// Whether transfers share HTTP/2 connections.
-    var sharesConnections: Bool { configuration.multiplexes ?? CurlInfo.current.hasReliableHTTP2 }
 
     /// The observer of the connections; read once, when the thread starts.
     var connectionObserver: (@Sendable (ConnectionEvent) -> Void)? {
@@ -137,6 +131,9 @@ final class Mailbox: Sendable {
         wakeUp?.signal()
         for waiter in waiters { waiter.resume() }
     }
+
+    /// Whether it was closed: its thread has ended, or is ending.
+    var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// Returns when the mailbox is closed and its thread has ended.
     func waitUntilEnded() async {

@@ -304,6 +304,13 @@ public struct StreamTransferRequest: Sendable {
         self.options = options
     }
 
+    /// The request with the contents of its files: a session reads those of transfers, whose partition depends on them.
+    var prepared: StreamTransferRequest {
+        var request = self
+        request.options.tls = request.options.tls.read
+        return request
+    }
+
     /// The peer's URL for libcurl. An IPv6 address is put in brackets (RFC 3986, section 3.2.2).
     package var url: String {
         let name = host.unicodeScalars.contains(":") && !host.hasBytePrefix("[") ? "[\(host)]" : host

@@ -13,14 +13,21 @@ import CurlewHTTP
 /// Transfers that may pause then have pools of their own: a paused one would block the others on its connection.
 ///
 /// For the event loop's thread only.
-final class ConnectionPools {
+final class ConnectionPools: DeadlineHolder {
     /// How long an unused multi handle keeps its connections, 10 seconds; the first keeps them until the end.
     static let longestDisuse: Nanoseconds = 10_000_000_000
     /// The number of hosts whose latest pool is remembered.
     private static let largestMemory = 1_024
 
-    // The loop owns its pools, as it owns the members.
+    @exclusivity(unchecked) var deadline: Nanoseconds = 0
+    @exclusivity(unchecked) var heapIndex = -1
+    /// Whether it is among the schedule's lingering pools, rather than among the idle ones.
+    @exclusivity(unchecked) private var isLingering = false
+
+    // The loop owns its groups and their pools, as it owns the members.
     private unowned(unsafe) let loop: EventLoopThread
+    private unowned(unsafe) let group: ConnectionGroup
+    private let schedule: PoolSchedule
     private let configuration: TransportConfiguration
     private let multiplexes: Bool
     /// The multi handle for transfers that share connections.
@@ -32,17 +39,16 @@ final class ConnectionPools {
     @exclusivity(unchecked) private var firstWithRoom = 0
     /// The index of the pool to which the latest transfer to a host left its connection.
     @exclusivity(unchecked) private var placesByHost: [UInt64: Int] = [:]
-    @exclusivity(unchecked) private var timers = DeadlineHeap<MultiHandle>()
-    /// The multi handles that may have completed members.
-    @exclusivity(unchecked) private var called: [MultiHandle] = []
 
     /// Creates the first multi handle; `nil` if libcurl is out of memory, or rejects an option.
     ///
     /// - Parameter multiplexes: whether transfers may share HTTP/2 connections, in the first multi handle.
-    init?(loop: EventLoopThread, configuration: TransportConfiguration, multiplexes: Bool) {
+    init?(loop: EventLoopThread, group: ConnectionGroup, multiplexes: Bool) {
         guard let first = MultiHandle(loop: loop, place: 0) else { return nil }
         self.loop = loop
-        self.configuration = configuration
+        self.group = group
+        schedule = loop.schedule
+        configuration = group.configuration
         self.multiplexes = multiplexes
         self.first = first
         pools = [first]
@@ -56,18 +62,22 @@ final class ConnectionPools {
     }
 
     /// Closes the idle connections of multi handles without members, which have no others.
-    func closeUnused() {
+    func closeIdle() {
         for multi in pools.compactMap(\.self) where multi !== first && multi.memberCount == 0 { close(multi) }
         guard first.memberCount == 0, let fresh = MultiHandle(loop: loop, place: 0), setUp(fresh) else { return }
         first.close()
-        timers.remove(first)
+        schedule.timers.remove(first)
         first = fresh
         pools[0] = fresh
     }
 
-    /// Closes all connections.
+    /// Closes all connections. The pools can't be used afterwards.
     func close() {
-        for multi in pools { multi?.close() }
+        for multi in pools.compactMap(\.self) {
+            multi.close()
+            schedule.timers.remove(multi)
+        }
+        leaveSchedule()
     }
 
     // MARK: Choosing
@@ -106,65 +116,85 @@ final class ConnectionPools {
     }
 
     private func reserveConnections(of multi: MultiHandle) {
+        if heapIndex >= 0 { leaveSchedule() }
         multi.reserveConnections(multi.memberCount + 1 + max(0, configuration.maximumIdleConnections) / count)
     }
 
     /// A multi handle has lost a member.
     func left(_ multi: MultiHandle, host: UInt64?) {
         firstWithRoom = min(firstWithRoom, multi.place)
-        guard count > 1 else { return }
-        if let host {
-            if placesByHost.count >= Self.largestMemory { placesByHost.removeAll(keepingCapacity: true) }
-            placesByHost[host] = multi.place
+        if count > 1 {
+            if let host {
+                if placesByHost.count >= Self.largestMemory { placesByHost.removeAll(keepingCapacity: true) }
+                placesByHost[host] = multi.place
+            }
+            if multi.memberCount == 0, multi !== first {
+                multi.closesAt = loop.now + Self.longestDisuse
+                setTimer(of: multi)
+            }
         }
-        guard multi.memberCount == 0, multi !== first else { return }
-        multi.closesAt = loop.now + Self.longestDisuse
-        setTimer(of: multi)
+        if group.isShared { considerDisuse() }
     }
 
     // MARK: Time
 
-    /// The earliest time to call ``timerAction(at:)``.
-    var timerDeadline: Nanoseconds? { timers.earliest }
-
     /// Reschedules a multi handle whose deadline has changed.
     func setTimer(of multi: MultiHandle) {
         let deadline = min(multi.timerDeadline ?? .max, multi.closesAt ?? .max)
-        if deadline < .max { timers.set(multi, to: deadline) } else { timers.remove(multi) }
+        if deadline < .max { schedule.timers.set(multi, to: deadline) } else { schedule.timers.remove(multi) }
     }
 
-    /// Runs expired libcurl timers, and closes multi handles that have been unused for long.
-    func timerAction(at now: Nanoseconds) {
-        // Each multi handle once: a timer that libcurl sets to now waits for the next turn.
-        var left = timers.count
-        while left > 0, let multi = timers.popExpired(at: now) {
-            left -= 1
-            multi.timerAction(at: now)
-            let isDone = multi.closesAt.map { $0 <= now } ?? false
-            if isDone, !multi.wasCalled { close(multi) } else { setTimer(of: multi) }
-        }
+    /// The time of a multi handle's timer has passed: closes it if it has been unused for long.
+    func timerPassed(of multi: MultiHandle, at now: Nanoseconds) {
+        guard let end = multi.closesAt, end <= now, !multi.wasCalled else { return setTimer(of: multi) }
+        close(multi)
+        if group.isShared { considerDisuse() }
     }
 
     private func close(_ multi: MultiHandle) {
         multi.close()
-        timers.remove(multi)
+        schedule.timers.remove(multi)
         pools[multi.place] = nil
         count -= 1
         firstWithRoom = min(firstWithRoom, multi.place)
+    }
+
+    // MARK: Disuse by a session that shares the loop
+
+    /// Whether there are no transfers.
+    private var isUnused: Bool { count == 1 && first.memberCount == 0 }
+
+    /// Schedules the end of the pools if there are no transfers: soon if there are no connections, else when none can be used again.
+    func considerDisuse() {
+        guard isUnused else { return }
+        leaveSchedule()
+        let now = loop.now
+        if group.resolvesUntil > now {
+            isLingering = true
+            return schedule.lingering.set(self, to: group.resolvesUntil)
+        }
+        let longest = configuration.maximumIdleTime.map { max($0.nanoseconds, ConnectionGroup.shortDisuse) } ?? .max
+        let time = group.openCount == 0 ? ConnectionGroup.shortDisuse : longest
+        schedule.idle.set(self, to: time < .max - now ? now + time : .max)
+    }
+
+    private func leaveSchedule() {
+        if isLingering { schedule.lingering.remove(self) } else { schedule.idle.remove(self) }
+        isLingering = false
+    }
+
+    /// Closes the pools, which have no transfers; others are made for a later one.
+    func closeUnused() {
+        // First, because closing connections makes the group consider its pools.
+        group.forget(self)
+        close()
+        loop.closedPools(of: group)
     }
 
     // MARK: Ends
 
     /// Notes that libcurl is called for a multi handle, which may complete members.
     func willCall(_ multi: MultiHandle) {
-        called.append(multi)
-    }
-
-    /// Calls `body` with each completed member and its result.
-    func takeCompleted(_ body: (MultiMember, CURLcode) -> Void) {
-        while let multi = called.popLast() {
-            multi.wasCalled = false
-            while let (member, code) = multi.nextCompleted() { body(member, code) }
-        }
+        schedule.called.append(multi)
     }
 }

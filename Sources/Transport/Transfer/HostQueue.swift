@@ -70,6 +70,12 @@ package struct HostQueue<Element: AnyObject> {
 }
 
 extension Transfer {
+    /// The key for the transfers of one session among those of several on a loop; that of the host alone for group 0.
+    static func hostKey(of url: String, group: Int) -> UInt64 {
+        let key = hostKey(of: url)
+        return group == 0 ? key : (key ^ UInt64(truncatingIfNeeded: group)) &* 1_099_511_628_211
+    }
+
     /// The key of the connection limit: a hash of scheme, host and port, equal for all spellings of them. Two hosts with equal hashes merely
     /// share a limit.
     static func hostKey(of url: String) -> UInt64 {

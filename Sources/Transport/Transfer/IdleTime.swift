@@ -47,6 +47,7 @@ extension Transfer {
 extension EventLoopThread {
     /// A transfer has left its connection: notes how long that may be idle, if it is pooled and there is a limit.
     func becameIdle(after transfer: Transfer) {
+        let ownIdleTime = transfer.group.ownIdleTime
         guard ownIdleTime != nil || transfer.connection.idleTime != nil || connections.hasLimits else { return }
         connections.becameIdle(transfer.connection.socket, at: now, limit: ownIdleTime, ofServer: transfer.connection.idleTime)
     }

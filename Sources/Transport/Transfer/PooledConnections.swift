@@ -17,6 +17,8 @@ struct PooledConnections {
         let info: ConnectionInfo
         /// The origin of the request for which it was opened.
         let origin: HTTPOrigin?
+        /// The number of the group that it belongs to.
+        let group: Int
         /// Whether the loop has ended it, and libcurl has yet to notice.
         var hasEnded = false
         /// The longest time for which it may be idle, by its server; `nil` if that did not say.
@@ -24,8 +26,8 @@ struct PooledConnections {
         /// When it has been idle for too long.
         var expiresAt = Nanoseconds.max
 
-        init(socket: Int32, addresses: Int, info: ConnectionInfo, origin: HTTPOrigin?) {
-            (self.socket, self.addresses, self.info, self.origin) = (socket, addresses, info, origin)
+        init(socket: Int32, addresses: Int, info: ConnectionInfo, origin: HTTPOrigin?, group: Int) {
+            (self.socket, self.addresses, self.info, self.origin, self.group) = (socket, addresses, info, origin, group)
         }
     }
 
@@ -35,13 +37,9 @@ struct PooledConnections {
     private var groups: [Int: [Int32]] = [:]
     /// Whether any connection has ever had a limit for being idle.
     private(set) var hasLimits = false
-    /// The connections opened so far, streams included.
-    var openedCount = 0
-    /// How often a transfer has used a connection of another.
-    private(set) var reusedCount = 0
 
-    /// The connections that are open.
-    var open: [Connection] { connections.values.filter { !$0.hasEnded } }
+    /// The connections of a group that are open.
+    func open(ofGroup group: Int) -> [Connection] { connections.values.filter { !$0.hasEnded && $0.group == group } }
 
     /// The connection of a socket; `nil` if it is not that of an open connection.
     func open(_ socket: Int32) -> Connection? {
@@ -67,24 +65,21 @@ struct PooledConnections {
     ///
     /// Connections over one Unix domain socket have the same addresses. Of several, libcurl does not reveal which one it is about to reuse:
     /// the socket is −1.
-    mutating func reused(_ key: Int) -> (socket: Int32, info: ConnectionInfo)? {
-        reusedCount += 1
+    func reused(_ key: Int) -> (socket: Int32, info: ConnectionInfo)? {
         guard !groups.isEmpty, let group = groups[key] else { return connections[key].map { ($0.socket, $0.info) } }
         guard let first = group.first.flatMap({ keys[$0] }).flatMap({ connections[$0] }) else { return nil }
         return (group.count == 1 ? first.socket : -1, first.info)
     }
 
-    /// Records a new connection with the socket that libcurl has opened for it; −1 if that is unknown.
-    mutating func opened(_ socket: Int32, _ key: Int, _ info: ConnectionInfo, for url: String) {
-        openedCount += 1
-        guard socket >= 0 else { return }
+    /// Records a new connection with the socket that libcurl has opened for it.
+    mutating func opened(_ socket: Int32, _ key: Int, _ info: ConnectionInfo, for url: String, group: Int) {
         var place = key
         if let first = connections[key]?.socket ?? groups[key]?.first {
             groups[key, default: [first]].append(socket)
             // No key of addresses: the upper half of these is a hash.
             place = ~Int(socket)
         }
-        connections[place] = Connection(socket: socket, addresses: key, info: info, origin: HTTPOrigin(url: url))
+        connections[place] = Connection(socket: socket, addresses: key, info: info, origin: HTTPOrigin(url: url), group: group)
         keys[socket] = place
     }
 
@@ -118,17 +113,20 @@ struct PooledConnections {
         return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 || (errno != EAGAIN && errno != EINTR)
     }
 
-    mutating func forget(_ socket: Int32) {
-        guard let place = keys.removeValue(forKey: socket) else { return }
+    /// A socket is about to be closed. Returns the number of its connection's group; `nil` if it is not that of a pooled connection.
+    mutating func forget(_ socket: Int32) -> Int? {
+        guard let place = keys.removeValue(forKey: socket) else { return nil }
         if !groups.isEmpty, let key = connections[place]?.addresses, let group = groups[key]?.filter({ $0 != socket }) {
             groups[key] = group.isEmpty ? nil : group
         }
-        connections[place] = nil
+        defer { connections[place] = nil }
+        return connections[place]?.group
     }
 
-    /// The key of a connection, a hash of its addresses.
-    static func key(_ localPort: Int32, _ remotePort: Int32, _ address: UnsafePointer<CChar>?) -> Int {
-        var hash: UInt64 = 14_695_981_039_346_656_037
+    /// The key of a connection, a hash of its addresses and its group: those of different groups are not confused, though several may have
+    /// the same addresses.
+    static func key(_ localPort: Int32, _ remotePort: Int32, _ address: UnsafePointer<CChar>?, group: Int) -> Int {
+        var hash: UInt64 = 14_695_981_039_346_656_037 ^ UInt64(truncatingIfNeeded: group)
         var byte = address
         while let current = byte, current.pointee != 0 {
             hash = (hash ^ UInt64(UInt8(bitPattern: current.pointee))) &* 1_099_511_628_211

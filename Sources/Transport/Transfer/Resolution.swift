@@ -130,8 +130,8 @@ extension EventLoopThread {
             } catch {
                 complete(transfer, error: CurlewError.transferFailed(transfer.failure(.nameResolution, error.message)))
             }
-        } else if let stream = streams[question.id], stream.resolution?.question === question, let pools {
-            if let error = stream.resolved(result, on: pools) { complete(stream, error: error) }
+        } else if let stream = streams[question.id], stream.resolution?.question === question {
+            if let error = stream.resolved(result) { complete(stream, error: error) }
         }
     }
 }

@@ -48,13 +48,13 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
     private static let readsPerTurn = 16
 
     /// Creates a stream; `nil` if libcurl is out of memory.
-    init?(_ stream: CurlStream, loop: EventLoopThread) {
+    init?(_ stream: CurlStream, loop: EventLoopThread, group: ConnectionGroup) {
         number = stream.number
         slot = stream.slot
         request = stream.request
         id = stream.id
         observer = stream.observer
-        super.init(loop: loop)
+        super.init(loop: loop, group: group)
     }
 
     private(set) lazy var prepared = PreparedOptions(request.options)
@@ -64,7 +64,7 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
     // MARK: Opening
 
     /// Starts connecting. Returns an error if libcurl rejects it.
-    func connect(on pools: ConnectionPools) -> (any Error)? {
+    func connect() -> (any Error)? {
         loop.streamTimers.remove(self)
         // In a URL, these characters would end the host.
         guard request.host.utf8.allSatisfy({ $0 > 0x20 && !"/?#@\\".utf8.contains($0) }) else {
@@ -87,9 +87,8 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
         } catch {
             return failure(error.kind, error.message, code: error.code)
         }
-        let multi = pools.pool(forHost: nil)
-        self.multi = multi
-        guard multi.add(handle) == CURLM_OK else {
+        multi = group.pools(on: loop)?.pool(forHost: nil)
+        guard multi?.add(handle) == CURLM_OK else {
             self.multi = nil
             return failure(.configuration, "libcurl rejected the stream")
         }
@@ -116,6 +115,8 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
         return isTrusted
     }
 
+    override var isConnecting: Bool { multi != nil && socket < 0 }
+
     override func note(_ decision: TrustRegister.Decision) {
         switch decision {
         case .trusted: break
@@ -126,6 +127,7 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
 
     /// libcurl has connected or failed. Returns the error in the latter case.
     func connected(_ code: CURLcode) -> (any Error)? {
+        if code == CURLE_OPERATION_TIMEDOUT { giveUp() }
         if let question { return ask(question) }
         if let refusal { return failure(.serverCertificate, refusal) }
         guard code == CURLE_OK else {
@@ -143,7 +145,7 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
         let socket = ccurlew_get_active_socket(handle.raw)
         guard socket >= 0 else { return failure(.connectionLost, "The connection ended immediately after it was established") }
         self.socket = socket
-        loop.connections.openedCount += 1
+        group.openedCount += 1
         if let reporter = loop.connectionReporter {
             var metrics = TransferMetrics()
             handle.readMetrics(into: &metrics, since: .zero, connection: nil)
@@ -177,18 +179,18 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
     var waitExceeded: CurlewError { failure(waitLimit.failureKind, waitLimit.message) }
 
     /// Handles the decision on the host's certificates. Returns an error if they were refused.
-    func decided(isTrusted: Bool, on pools: ConnectionPools) -> (any Error)? {
+    func decided(isTrusted: Bool) -> (any Error)? {
         guard let question else { return nil }
         guard isTrusted else { return failure(.serverCertificate, question.refusal) }
         self.question = nil
-        return connect(on: pools)
+        return connect()
     }
 
     /// Handles the answer of the session's resolver. Returns an error if it can't be used.
-    func resolved(_ result: Result<[String], any Error>, on pools: ConnectionPools) -> (any Error)? {
+    func resolved(_ result: Result<[String], any Error>) -> (any Error)? {
         do throws(UnusableAnswer) {
             try resolution?.answered(result, at: loop.now)
-            return connect(on: pools)
+            return connect()
         } catch {
             return failure(.nameResolution, error.message)
         }

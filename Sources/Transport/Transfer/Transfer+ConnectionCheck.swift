@@ -42,7 +42,7 @@ extension Transfer {
         localPort: Int32, remotePort: Int32, localAddress: UnsafePointer<CChar>?, remoteAddress: UnsafePointer<CChar>?
     ) -> TransferState.RequestAction {
         let isReused = connection.openedSockets.isEmpty
-        let key = PooledConnections.key(localPort, remotePort, remoteAddress)
+        let key = PooledConnections.key(localPort, remotePort, remoteAddress, group: group.number)
         let socket = noteConnection(key, isReused: isReused) {
             ConnectionInfo.Values(
                 remoteAddress: .address(remoteAddress), remotePort: Int(remotePort), localAddress: .address(localAddress),
@@ -81,9 +81,12 @@ extension Transfer {
 
     /// Records the connection. Returns its socket, −1 if that is unknown.
     private func noteConnection(_ key: Int, isReused: Bool, _ ends: () -> ConnectionInfo.Values) -> Int32 {
-        if isReused, let known = loop.connections.reused(key) {
-            connection.info = known.info
-            return known.socket
+        if isReused {
+            group.reusedCount += 1
+            if let known = loop.connections.reused(key) {
+                connection.info = known.info
+                return known.socket
+            }
         }
         var values = ends()
         let socket = PooledConnections.socket(among: connection.openedSockets, localPort: values.localPort)
@@ -100,7 +103,13 @@ extension Transfer {
         }
         let info = ConnectionInfo(values)
         connection.info = info
-        if !isReused { loop.connections.opened(socket, key, info, for: request.url) }
+        if !isReused {
+            group.openedCount += 1
+            if socket >= 0 {
+                group.opened()
+                loop.connections.opened(socket, key, info, for: request.url, group: group.number)
+            }
+        }
         return socket
     }
 
@@ -146,6 +155,6 @@ extension MultiMember {
             return .refused("The host's certificate has no subject alternative name that is a host's, so it names no host")
         }
         guard let requirement = tls.trust else { return .trusted }
-        return loop.trust.evaluate(ccurlew_tls_session(handle.raw), socket: socket, for: requirement, tls)
+        return loop.trust.evaluate(ccurlew_tls_session(handle.raw), socket: socket, for: requirement, tls, group: group.number)
     }
 }

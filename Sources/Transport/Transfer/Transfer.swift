@@ -76,14 +76,15 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Whether there is a request; otherwise the transfer is pooled.
     var isInUse: Bool { observer != nil }
 
-    /// Assigns a request. `isCounted` tells whether the host's hash is needed.
-    func begin(_ source: CurlTransfer, isCounted: Bool) {
+    /// Assigns a request of a group. `isCounted` tells whether the host's hash is needed.
+    func begin(_ source: CurlTransfer, in group: ConnectionGroup, isCounted: Bool) {
+        enter(group)
         self.source = source
         startDate = loop.date(of: source.time)
         number = source.number
         observer = source.observer
         isSecure = request.isSecure
-        hostKey = source.slot?.host ?? (isCounted ? Self.hostKey(of: request.url) : 0)
+        hostKey = source.slot?.host ?? (isCounted ? Self.hostKey(of: request.url, group: group.number) : 0)
         bodyLength = request.body.flatMap { $0.length ?? request.announcedLength }
         let mayRepeat = request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
         state = TransferState(
@@ -180,6 +181,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     override var socketOptions: SocketOptions? { request.prepared.options.reachBox?.value.socket }
     override var tls: TLSOptions { request.prepared.options.tls }
     override var url: String { request.url }
+
+    override var isConnecting: Bool { multi != nil && connection.info == nil }
 
     override func note(_ decision: TrustRegister.Decision) {
         switch decision {

@@ -47,20 +47,20 @@ final class PresentationGuard {
     private func mayPresent(on session: UnsafeRawPointer) -> Bool {
         // Otherwise the host asks again, on a connection that was accepted before its first request.
         guard let member, member.setUpCount == setUpCount else { return true }
-        let decision = decision(on: session, member.loop)
+        let decision = decision(on: session, member.loop, group: member.group.number)
         member.note(decision)
         if case .trusted = decision { return true }
         return false
     }
 
-    private func decision(on session: UnsafeRawPointer, _ loop: EventLoopThread) -> TrustRegister.Decision {
+    private func decision(on session: UnsafeRawPointer, _ loop: EventLoopThread, group: Int) -> TrustRegister.Decision {
         if tls.verifiesHostName, !ccurlew_tls_names(session, host) {
             return refusal("The host's certificate is not for \(host), so it gets no client certificate")
         }
         if !tls.publicKeyHashes.isEmpty, !hasPinnedKey(session) {
             return refusal("The host's public key is not pinned, so it gets no client certificate")
         }
-        return tls.trust.map { loop.trust.evaluate(session, socket: -1, for: $0, tls) } ?? .trusted
+        return tls.trust.map { loop.trust.evaluate(session, socket: -1, for: $0, tls, group: group) } ?? .trusted
     }
 
     private func refusal(_ reason: String) -> TrustRegister.Decision { .refused(tls.trust?.message(reason) ?? reason) }

@@ -6,6 +6,8 @@ import CurlewHTTP
 struct TrustQuestion: Sendable, Hashable {
     let requirement: TrustRequirement
     let trust: ServerTrust
+    /// The number of the connection's group: a decision holds for the session that has made it.
+    var group = 0
 }
 
 /// Records which connections, and which certificates, were accepted under which requirement.
@@ -49,7 +51,8 @@ struct TrustRegister {
     ///   - session: OpenSSL's object for it.
     ///   - socket: the connection's socket; −1 if it is unknown, in which case the certificates are evaluated each time.
     mutating func evaluate(
-        _ session: UnsafeRawPointer?, socket: Int32, for requirement: TrustRequirement, _ options: TLSOptions, now: Date = Date()
+        _ session: UnsafeRawPointer?, socket: Int32, for requirement: TrustRequirement, _ options: TLSOptions, group: Int = 0,
+        now: Date = Date()
     ) -> Decision {
         guard requirement.needsCertificates else { return .trusted }
         if socket >= 0, let known = connections[socket], known == requirement { return .trusted }
@@ -57,13 +60,13 @@ struct TrustRegister {
         guard let trust = requirement.serverTrust(of: session, options) else {
             return .refused(requirement.message("the connection has no certificates"))
         }
-        if let decision = decision(on: trust, by: requirement, now: now) { return decision }
+        if let decision = decision(on: trust, by: requirement, group: group, now: now) { return decision }
         if socket >= 0 { connections[socket] = requirement }
         return .trusted
     }
 
     /// The decision on a trust object; `nil` to accept it.
-    func decision(on trust: ServerTrust, by requirement: TrustRequirement, now: Date) -> Decision? {
+    func decision(on trust: ServerTrust, by requirement: TrustRequirement, group: Int = 0, now: Date) -> Decision? {
         switch requirement.rule {
         case .none: return nil
         case .certificate(let pins):
@@ -73,7 +76,7 @@ struct TrustRegister {
             if trust.certificates.contains(where: { pins.contains($0.publicKey) }) { return nil }
             return .refused(requirement.message("no public key of \(trust) is pinned"))
         case .evaluator:
-            let question = TrustQuestion(requirement: requirement, trust: trust)
+            let question = TrustQuestion(requirement: requirement, trust: trust, group: group)
             return accepted[question].map { $0 > now } == true ? nil : .undecided(question)
         case .refuse(let reason), .unusable(let reason):
             return .refused(requirement.message(reason))
@@ -113,6 +116,12 @@ struct TrustRegister {
             accepted[question] = end > now ? min(end, latest) : latest
         }
         return asked.waiters
+    }
+
+    /// A group has ended, and with it its connections.
+    mutating func forget(group: Int) {
+        accepted = accepted.filter { $0.key.group != group }
+        pending = pending.filter { $0.key.group != group }
     }
 
     /// A connection is about to be closed.

@@ -65,7 +65,7 @@ package final class TrustEvaluator: Sendable, Hashable {
     let evaluate: @Sendable (ServerTrust, _ completion: @escaping @Sendable (Bool) -> Void) -> Void
 
     /// - Parameters:
-    ///   - scope: evaluators with the same scope and version are considered equal; a path accepted by one is not submitted again.
+    ///   - scope: evaluators with the same scope, version and token are considered equal; a path accepted by one is not submitted again.
     ///   - version: changes with what evaluates.
     ///   - token: a random text of the scope, which its requests share responses by; by default the evaluator has one of its own.
     package init(
@@ -85,7 +85,8 @@ package final class TrustEvaluator: Sendable, Hashable {
     package static func makeToken() -> String { PartitionWriter.makeToken() }
 
     package static func == (lhs: TrustEvaluator, rhs: TrustEvaluator) -> Bool {
-        lhs.scope == rhs.scope && lhs.version == rhs.version
+        // Also the token: the address of a scope that has ended may become that of another one.
+        lhs.scope == rhs.scope && lhs.version == rhs.version && lhs.token == rhs.token
     }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(scope) }

@@ -3,6 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewTransport
 import CurlewURLLoading
 
 @testable import CurlewCore
@@ -26,6 +27,45 @@ final class CountingInstrument: ExchangeInstrument {
     func willStart(_ exchange: OutgoingExchange) -> (any ExchangeObservation)? {
         begunCount.withLock { $0 += 1 }
         return Observation(endedCount)
+    }
+}
+
+/// Another session on the loops of a transport under test: none of its exchanges may be affected.
+final class NeighbouringSession: Sendable {
+    private let server: LoopbackServer
+    private let task = Lock<Task<[String], Never>?>(nil)
+    private let isEnding = Lock(false)
+
+    init() throws { server = try .standard(recording: false) }
+
+    /// Requests bodies one after the other until the end, and one that is not answered before.
+    func begin(on transport: any Transport) {
+        var configuration = SessionConfiguration()
+        configuration.proxy = .none
+        configuration.callbackQueue = callbackQueue
+        let manager = SessionManager(configuration: configuration, transport: transport)
+        let (url, silent) = (server.url("/bytes/70000"), server.url("/silent"))
+        let loop = Task { [isEnding] in
+            var problems: [String] = []
+            let waiting = manager.request(silent).response { _ in }
+            repeat {
+                let response = await manager.request(url).serializingData().response
+                if response.value?.count != 70_000 { problems.append("another session's exchange: \(response.result)") }
+                try? await Task.sleep(for: .milliseconds(1))
+            } while !isEnding.withLock { $0 } && problems.count < 5
+            if waiting.delegate.error != nil { problems.append("another session's exchange has ended") }
+            await manager.shutdown(gracePeriod: .zero)
+            return problems
+        }
+        task.withLock { $0 = loop }
+    }
+
+    /// Ends the session; returns what went wrong.
+    func end() async -> [String] {
+        isEnding.withLock { $0 = true }
+        let problems = await task.withLock { $0 }?.value ?? []
+        server.stop()
+        return problems
     }
 }
 

@@ -19,6 +19,11 @@ enum ConformanceStacks {
             configuration.connections.loops = 3
             configuration.connections.maximumConnectionsPerHost = 2
         },
+        sharing("curl, shared") { _ in },
+        sharing("curl, three loops, shared") { configuration in
+            configuration.connections.loops = 3
+            configuration.connections.maximumConnectionsPerHost = 2
+        },
         overMock("mock") { _ in },
         ConformanceStack("script, in place") {
             let transport = ScriptedTransport(isSynchronous: true, keepsExchanges: false) { request in
@@ -151,6 +156,24 @@ enum ConformanceStacks {
         ConformanceStack(name) {
             let server = try ExchangeKind.makeServer()
             return try session(change, on: server) { CurlTransport(configuration: $0.connections) }
+        }.with { $0.opensStreams = true }
+    }
+
+    /// A session that shares libcurl's loops with another one, which has requests at the same time.
+    private static func sharing(
+        _ name: String, _ change: @escaping @Sendable (inout SessionConfiguration) -> Void
+    ) -> ConformanceStack {
+        ConformanceStack(name) {
+            let other = try NeighbouringSession()
+            let server = try ExchangeKind.makeServer()
+            var built = try session(change, on: server) { configuration in
+                let base = CurlTransport(configuration: configuration.connections)
+                other.begin(on: SharedTransport(base, configuration: configuration.connections))
+                return SharedTransport(base, configuration: configuration.connections)
+            }
+            let problems = built.problems
+            built.problems = { await problems() + other.end() }
+            return built
         }.with { $0.opensStreams = true }
     }
 

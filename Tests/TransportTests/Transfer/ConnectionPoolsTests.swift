@@ -10,6 +10,7 @@ import Testing
     /// The pools of a loop that does not run, on the test's thread.
     private final class Fixture {
         let loop: EventLoopThread
+        let group: ConnectionGroup
         let pools: ConnectionPools
         private var members: [(EasyHandle, MultiHandle)] = []
 
@@ -18,7 +19,8 @@ import Testing
             configuration.maximumConnectionsPerHost = nil
             let mailbox = Mailbox(configuration: configuration, makePoller: { try CountingPoller() })
             loop = try #require(EventLoopThread(configuration: configuration, mailbox: mailbox, poller: CountingPoller()))
-            pools = try #require(ConnectionPools(loop: loop, configuration: configuration, multiplexes: false))
+            group = ConnectionGroup(number: 0, configuration: configuration)
+            pools = try #require(ConnectionPools(loop: loop, group: group, multiplexes: false))
         }
 
         deinit {
@@ -94,11 +96,11 @@ import Testing
         for _ in 0..<2 { try fixture.remove(from: second) }
         for _ in 0..<MultiHandle.capacity { try fixture.remove(from: fixture.pools.first) }
         let end = fixture.endOfDisuse
-        fixture.pools.timerAction(at: end - 1)
+        fixture.loop.schedule.timerAction(at: end - 1)
         #expect(fixture.pools.count == 2)
-        fixture.pools.timerAction(at: end)
+        fixture.loop.schedule.timerAction(at: end)
         #expect(fixture.pools.count == 1)
-        #expect(fixture.pools.timerDeadline == nil)
+        #expect(fixture.loop.schedule.timerDeadline == nil)
         for _ in 0..<MultiHandle.capacity { #expect(try fixture.add() === fixture.pools.first) }
         let third = try fixture.add()
         #expect(third !== second)
@@ -114,7 +116,7 @@ import Testing
         try fixture.remove(from: second, host: 2)
         let end = fixture.endOfDisuse
         #expect(try fixture.add(host: 2) === second)
-        fixture.pools.timerAction(at: end)
+        fixture.loop.schedule.timerAction(at: end)
         #expect(fixture.pools.count == 2)
         #expect(try fixture.add(host: 2) === second)
     }

@@ -98,10 +98,10 @@ import Testing
         #expect(requirement(.certificate([leaf])) != requirement(.certificate([root])))
         #expect(requirement(.publicKey([leaf.publicKey])) != requirement(.certificate([leaf])))
         #expect(
-            requirement(.evaluator(TrustEvaluator(scope: first) { _, _ in }))
-                == requirement(.evaluator(TrustEvaluator(scope: first) { _, _ in })))
+            requirement(.evaluator(TrustEvaluator(scope: first, token: "t") { _, _ in }))
+                == requirement(.evaluator(TrustEvaluator(scope: first, token: "t") { _, _ in })))
         #expect(
-            requirement(.evaluator(TrustEvaluator(scope: first) { _, _ in }))
-                != requirement(.evaluator(TrustEvaluator(scope: second) { _, _ in })))
+            requirement(.evaluator(TrustEvaluator(scope: first, token: "t") { _, _ in }))
+                != requirement(.evaluator(TrustEvaluator(scope: second, token: "t") { _, _ in })))
     }
 }

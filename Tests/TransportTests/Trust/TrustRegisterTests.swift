@@ -35,7 +35,7 @@ import Testing
     }
 
     private func question(_ certificate: Certificate? = nil, version: Int = 0) -> TrustQuestion {
-        let evaluator = TrustEvaluator(scope: scope, version: version) { _, _ in }
+        let evaluator = TrustEvaluator(scope: scope, version: version, token: "t") { _, _ in }
         return TrustQuestion(
             requirement: TrustRequirement(.evaluator(evaluator), policy: "p", host: "h", port: 443),
             trust: ServerTrust(host: "h", certificates: [certificate ?? leaf]))
