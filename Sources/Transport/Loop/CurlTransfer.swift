@@ -98,7 +98,8 @@ final class CurlTransfer: CurlHandle, @unchecked Sendable {  // time and place a
     let state = Lock(CurlHandleState())
 
     init(
-        _ request: TransferRequest, id: Int, number: Int, _ observer: any TransferObserver, on mailbox: Mailbox?, of group: TransferGroup? = nil
+        _ request: TransferRequest, id: Int, number: Int, _ observer: any TransferObserver, on mailbox: Mailbox?,
+        of group: TransferGroup? = nil
     ) {
         self.request = request
         self.id = id

@@ -44,6 +44,11 @@ extension CurlTransport: EventLoopTransport {
     package func prewarm(_ request: TransferRequest, count: Int) async throws -> Int {
         try await connections.prewarm(request, count: count, over: self)
     }
+
+    /// Lets each loop that runs evaluate `body`, in its turn.
+    func visit<Result: Sendable>(_ body: @escaping @Sendable (EventLoopThread) -> Result) async -> [Result] {
+        await connections.visit(body)
+    }
 }
 
 /// The connections of one session on the loops of a transport.
@@ -102,7 +107,7 @@ struct LoopConnections {
     }
 
     /// Lets each loop that runs evaluate `body`, in its turn.
-    private func visit<Result: Sendable>(_ body: @escaping @Sendable (EventLoopThread) -> Result) async -> [Result] {
+    func visit<Result: Sendable>(_ body: @escaping @Sendable (EventLoopThread) -> Result) async -> [Result] {
         var results: [Result] = []
         for mailbox in mailboxes {
             let result: Result? = await withCheckedContinuation { continuation in

@@ -9,8 +9,12 @@ extension EventLoopThread {
         var statistics = ConnectionStatistics()
         guard let group = group(number) else { return statistics }
         let busy = busySockets
-        for connection in connections.open(ofGroup: number) { statistics.count(connection.origin, isBusy: busy.contains(connection.socket)) }
-        for stream in streams.values where stream.socket >= 0 && stream.group === group { statistics.count(HTTPOrigin(url: stream.request.url), isBusy: true) }
+        for connection in connections.open(ofGroup: number) {
+            statistics.count(connection.origin, isBusy: busy.contains(connection.socket))
+        }
+        for stream in streams.values where stream.socket >= 0 && stream.group === group {
+            statistics.count(HTTPOrigin(url: stream.request.url), isBusy: true)
+        }
         statistics.opened = group.openedCount
         statistics.reused = group.reusedCount
         return statistics

@@ -26,6 +26,7 @@ final class EventLoopThread {
     @exclusivity(unchecked) var decodingSlice = DecodingSlice()
     /// The numbers of the transfers whose bodies were left for a later slice.
     @exclusivity(unchecked) var undecoded: [Int] = []
+    /// When the multi handles of all groups have to be looked at.
     let schedule = PoolSchedule()
     /// The connections of a transport's only session.
     let main: ConnectionGroup
@@ -305,7 +306,7 @@ final class EventLoopThread {
             slot.release(wasShared: hasNotShared ? false : nil)
         } else if transfer.isQueuedByLoop, !isStopping {
             group.launchQueue.leave(transfer)
-            if group.launchQueue.hasReady { readyGroups.append(group) }
+            if group.launchQueue.hasReady, readyGroups.last !== group { readyGroups.append(group) }
         }
         transfer.complete(error)
         transfer.end()

@@ -26,6 +26,7 @@ final class ConnectionPools: DeadlineHolder {
 
     // The loop owns its groups and their pools, as it owns the members.
     private unowned(unsafe) let loop: EventLoopThread
+    // The group owns its pools, and leaves none open.
     private unowned(unsafe) let group: ConnectionGroup
     private let schedule: PoolSchedule
     private let configuration: TransportConfiguration

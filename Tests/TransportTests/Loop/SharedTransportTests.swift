@@ -207,7 +207,7 @@ import Testing
         defer { server.stop() }
         let (first, second) = Self.pair()
         var request = TransferRequest(url: server.url("/"), headers: ["Connection": "close"])
-        request.options.tls.certificateAuthorities = Data(authority.pem.utf8)
+        request.options.tls.certificateAuthorities = authority.certificate
         var bodies: [String] = []
         for transport in [first, second, first, second] {
             bodies.append(String(decoding: await transport.run(request).body, as: UTF8.self))
@@ -270,8 +270,9 @@ import Testing
         let now = try #require(leaf.notAfter) - 1_000
         var register = TrustRegister()
         let question = TrustQuestion(requirement: requirement, trust: trust, group: 1)
-        let number = try #require(register.wait(for: question, 1))
-        #expect(register.decided(question, number: number, isTrusted: true, now: now) == [1])
+        let asked = register.wait(for: question, 1)
+        let waiting = register.decided(question, number: try #require(asked), isTrusted: true, now: now)
+        #expect(waiting == [1])
         #expect(register.decision(on: trust, by: requirement, group: 1, now: now) == nil)
         #expect(register.decision(on: trust, by: requirement, group: 2, now: now) != nil)
         #expect(register.decision(on: trust, by: requirement, now: now) != nil)
@@ -285,9 +286,7 @@ import Testing
 extension CurlTransport {
     /// Whether each of the sessions that share the transport has pools, in no particular order.
     fileprivate func groupPools() async -> [Bool] {
-        await withCheckedContinuation { continuation in
-            mailbox.post(.visit { loop in continuation.resume(returning: loop?.groups.values.map { $0.pools != nil } ?? []) })
-        }
+        await visit { $0.groups.values.map { $0.pools != nil } }.first ?? []
     }
 }
 
