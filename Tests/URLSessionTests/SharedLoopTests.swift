@@ -223,7 +223,8 @@ import Testing
         #expect(try await load(1_000) == 1_000_000)
         let (descriptors, threads, memory) = (ProcessProbe.openDescriptorCount, ProcessProbe.threadCount, ProcessProbe.residentBytes)
         #expect(try await load(10_000) == 10_000_000)
-        #expect(await session.allTasks.isEmpty)
+        // A task leaves its session just after the one that awaits it is resumed.
+        while await !session.allTasks.isEmpty { await Task.yield() }
         #expect(Self.isAsBefore(descriptors, threads))
         #expect(server.connectionCount <= 6)
         // A kilobyte a task would be 10 MiB; suites that run in parallel take some.

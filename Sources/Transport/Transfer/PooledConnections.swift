@@ -72,7 +72,7 @@ struct PooledConnections {
     }
 
     /// Records a new connection with the socket that libcurl has opened for it.
-    mutating func opened(_ socket: Int32, _ key: Int, _ info: ConnectionInfo, for url: String, group: Int) {
+    mutating func opened(_ socket: Int32, _ key: Int, _ info: ConnectionInfo, for url: String, group: Int = 0) {
         var place = key
         if let first = connections[key]?.socket ?? groups[key]?.first {
             groups[key, default: [first]].append(socket)
@@ -114,6 +114,7 @@ struct PooledConnections {
     }
 
     /// A socket is about to be closed. Returns the number of its connection's group; `nil` if it is not that of a pooled connection.
+    @discardableResult
     mutating func forget(_ socket: Int32) -> Int? {
         guard let place = keys.removeValue(forKey: socket) else { return nil }
         if !groups.isEmpty, let key = connections[place]?.addresses, let group = groups[key]?.filter({ $0 != socket }) {

@@ -25,7 +25,7 @@ import Testing
 
     /// The busy connections of each loop, of those that run.
     private func busy(_ transport: CurlTransport) async -> [Int] {
-        await transport.visit { $0.connectionStatistics.connections.busy }
+        await transport.visit { $0.connectionStatistics(ofGroup: 0).connections.busy }
     }
 
     @Test func `transfers to one host are spread evenly over the loops`() async throws {
@@ -57,7 +57,7 @@ import Testing
                 #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
             }
         }
-        #expect(await transport.visit { $0.connectionStatistics.connections.idle } == [1, 1, 1, 1])
+        #expect(await transport.visit { $0.connectionStatistics(ofGroup: 0).connections.idle } == [1, 1, 1, 1])
         #expect(servers.allSatisfy { $0.connectionCount == 1 })
     }
 
@@ -268,7 +268,7 @@ import Testing
         let (most, least) = (try #require(times.max()), try #require(times.min()))
         #expect(times.count == 2 && least > 0)
         #expect(most / least < 2, "\(times)")
-        #expect(await transport.visit { $0.connectionStatistics.reused }.allSatisfy { $0 > 320 })
+        #expect(await transport.visit { $0.connectionStatistics(ofGroup: 0).reused }.allSatisfy { $0 > 320 })
     }
 }
 

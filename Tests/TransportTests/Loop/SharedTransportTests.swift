@@ -223,7 +223,7 @@ import Testing
         defer { server.stop() }
         let (first, second) = Self.pair()
         var request = TransferRequest(url: "http://localhost/")
-        request.options.unixSocket = .path(path)
+        request.options.unixSocketPath = path
         for transport in [first, second, second, first, second] { #expect(await transport.run(request).error == nil) }
         #expect(server.requests.map(\.connection) == [1, 2, 2, 1, 2])
     }
