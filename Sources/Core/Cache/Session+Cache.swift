@@ -24,6 +24,39 @@ extension Session {
     }
 }
 
+extension URLCache {
+    /// The response that a session has stored in the cache for a URL, or the program itself. May wait for a disk, as all of these.
+    package func response(storedFor url: URL) -> CachedURLResponse? { URLCacheStore(cache: self).cached(url.absoluteString) }
+
+    /// Stores a response for a URL, where a session finds it. It is then one for that URL, also if it was made with another.
+    package func store(_ response: CachedURLResponse, for url: URL) {
+        let stored = response.moved(to: url)
+        URLCacheStore(cache: self).store(stored, proposed: stored, for: TransferRequest(url: url.absoluteString))
+    }
+
+    /// Removes the response for a URL.
+    package func removeResponse(storedFor url: URL) { URLCacheStore(cache: self).remove(url.absoluteString) }
+}
+
+extension CachedURLResponse {
+    /// The same with another URL: what is stored under a URL is found only if it is its own, as Foundation's cache on Linux confuses some.
+    fileprivate func moved(to url: URL) -> CachedURLResponse {
+        guard response.url.map({ StorageRules.identity(of: $0.absoluteString) }) != StorageRules.identity(of: url.absoluteString) else {
+            return self
+        }
+        let moved: URLResponse?
+        if let response = response as? HTTPURLResponse {
+            let headers = HTTPHeaders(response).dictionary
+            moved = HTTPURLResponse(url: url, statusCode: response.statusCode, httpVersion: "HTTP/1.1", headerFields: headers)
+        } else {
+            moved = URLResponse(
+                url: url, mimeType: response.mimeType, expectedContentLength: Int(clamping: response.expectedContentLength),
+                textEncodingName: response.textEncodingName)
+        }
+        return moved.map { CachedURLResponse(response: $0, data: data, userInfo: userInfo, storagePolicy: storagePolicy) } ?? self
+    }
+}
+
 extension SessionManager {
     /// What distinguishes the sender of a request, beside its own fields: the session, with its fields, the partition by the request's
     /// options, and the cookies that are added. `nil` if an interceptor, a closure or a storage that answers challenges, or a subclass may add

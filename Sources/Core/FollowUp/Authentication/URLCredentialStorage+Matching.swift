@@ -18,8 +18,13 @@ extension URLCredentialStorage {
 
     /// Sets the default credential for a space, under the storage's own object for that space if it has one.
     func setDefaultCredential(_ credential: URLCredential, forAnyLike space: URLProtectionSpace) {
+        for space in spaces(like: space) { setDefaultCredential(credential, for: space) }
+    }
+
+    /// The storage's own objects for a space; the space itself if it has none.
+    package func spaces(like space: URLProtectionSpace) -> [URLProtectionSpace] {
         let known = allCredentials.keys.filter { $0.matches(space) }
-        for space in known.isEmpty ? [space] : Array(known) { setDefaultCredential(credential, for: space) }
+        return known.isEmpty ? [space] : Array(known)
     }
 }
 

@@ -88,8 +88,15 @@ final class CookieJar: Sendable {
     /// Whether the policy accepts cookies of a host. `onlyFromMainDocumentDomain` compares it with the request's main document; a request
     /// without one is its own.
     private func accepts(_ origin: CookieOrigin, of request: TransferRequest) -> Bool {
-        guard acceptPolicy != .never else { return false }
-        guard acceptPolicy == .onlyFromMainDocumentDomain, let document = request.mainDocumentURL else { return true }
+        acceptPolicy.accepts(origin, in: request.mainDocumentURL)
+    }
+}
+
+extension HTTPCookie.AcceptPolicy {
+    /// Whether the policy accepts cookies of a host for a document; without one, the host's is meant.
+    func accepts(_ origin: CookieOrigin, in document: String?) -> Bool {
+        guard self != .never else { return false }
+        guard self == .onlyFromMainDocumentDomain, let document else { return true }
         guard let host = URL(string: document)?.comparableHost else { return false }
         return [(host, origin.host), (origin.host, host)].contains { name, domain in
             CookieRules.domainMatches(host: name, domain: domain) && (name == domain || !CookieRules.isPublicSuffix(domain))

@@ -24,10 +24,15 @@ struct FoundationCookies: CookieBacking {
     }
 
     func pairs(for origin: CookieOrigin, url: URL, now: Date) -> [(name: String, text: String)] {
+        cookies(for: origin, url: url, now: now).map { ($0.name, "\($0.name)=\($0.value)") }
+    }
+
+    /// The cookies that are sent to a URL, in their order.
+    func cookies(for origin: CookieOrigin, url: URL, now: Date = Date()) -> [HTTPCookie] {
         // Foundation compares hosts as they are written.
         let stored = (url.host == origin.host ? storage.cookies(for: url) : storage.cookies) ?? []
         guard !stored.isEmpty else { return [] }
-        return stored.filter { Self.isSent($0, to: origin, now: now) }.sorted(by: Self.precedes).map { ($0.name, "\($0.name)=\($0.value)") }
+        return stored.filter { Self.isSent($0, to: origin, now: now) }.sorted(by: Self.precedes)
     }
 
     private static func isSent(_ cookie: HTTPCookie, to origin: CookieOrigin, now: Date) -> Bool {
@@ -85,9 +90,9 @@ extension SetCookie {
 
 extension HTTPCookie {
     /// Whether it is sent to its host only, not to subdomains.
-    fileprivate var isHostOnly: Bool { !domain.hasBytePrefix(".") }
+    var isHostOnly: Bool { !domain.hasBytePrefix(".") }
 
-    fileprivate var bareDomain: String { (isHostOnly ? domain : String(domain.dropFirstScalars())).comparableHost }
+    var bareDomain: String { (isHostOnly ? domain : String(domain.dropFirstScalars())).comparableHost }
 
     /// When it was stored, in seconds since 2001-01-01 00:00:00 UTC.
     fileprivate var creation: Double { properties?[HTTPCookiePropertyKey("Created")] as? Double ?? 0 }
