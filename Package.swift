@@ -31,7 +31,7 @@ let package = Package(
         .library(name: "CurlewHAR", targets: ["CurlewHAR"] + layers),
         .library(name: "CurlewObservability", targets: ["CurlewObservability"] + layers),
         .library(name: "CurlewRedis", targets: ["CurlewRedis", "CurlewResilience"] + layers),
-        .library(name: "CurlewTesting", targets: ["CurlewTesting", "CurlewLoopback"] + layers),
+        .library(name: "CurlewTesting", targets: ["CurlewTesting", "CurlewLoopback", "CurlewURLSession", "CurlewWebSocket"] + layers),
     ],
     traits: [
         .trait(name: "Brotli", description: "Decodes bodies in brotli (br), with the system's libbrotlidec."),
@@ -135,7 +135,8 @@ let package = Package(
         // For tests of programs: transports, a clock and a server. The server knows nothing of the layers, so that their own tests have it.
         .target(name: "CLoopback"),
         .target(name: "CurlewLoopback", dependencies: ["CLoopback"], path: "Sources/Loopback"),
-        .target(name: "CurlewTesting", dependencies: core + ["CurlewLoopback"], path: "Sources/Testing"),
+        .target(
+            name: "CurlewTesting", dependencies: core + ["CurlewLoopback", "CurlewURLSession", "CurlewWebSocket"], path: "Sources/Testing"),
 
         // Tests, one target a layer.
         .target(name: "CurlewTestSupport", dependencies: ["CurlewLoopback"], path: "Tests/Support"),
@@ -165,7 +166,7 @@ let package = Package(
         .testTarget(
             name: "URLSessionTests",
             dependencies: library + [
-                "CurlewURLSession", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting",
+                "CurlewURLSession", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "CurlewHAR",
             ]),
         .testTarget(
             name: "DownloadsTests",
