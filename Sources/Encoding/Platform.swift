@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // From this layer up requests are Foundation's: on Linux, `URLRequest` and `HTTPURLResponse` are in a separate module. Only what has no
-// session in it is re-exported: `URLSession…` and `URLProtocol` would be ambiguous beside a module that declares its own.
+// session in it is re-exported: `URLSession…` and `URLProtocol…` would be ambiguous beside a module that declares its own.
 @_exported import Foundation
 
 #if canImport(FoundationNetworking)
@@ -33,7 +33,6 @@
 @_exported import class FoundationNetworking.URLCredential
 @_exported import class FoundationNetworking.URLCredentialStorage
 @_exported import class FoundationNetworking.URLProtectionSpace
-@_exported import protocol FoundationNetworking.URLProtocolClient
 @_exported import struct FoundationNetworking.URLRequest
 @_exported import class FoundationNetworking.URLResponse
 @_exported import enum FoundationNetworking.tls_ciphersuite_t

@@ -6,14 +6,16 @@ public enum SwiftCompiler {
     public static var isInstalled: Bool { ChildProcess.path(of: "swiftc") != nil }
 
     /// Type-checks a program against the modules of this build, and returns its errors: each with its line, such as `3: message`.
-    public static func errors(in program: String) async throws -> [String] {
+    ///
+    /// - Parameter version: the language mode.
+    public static func errors(in program: String, version: Int = 6) async throws -> [String] {
         let directory = try TemporaryDirectory()
         defer { withExtendedLifetime(directory) {} }
         let file = try directory.write(Data(program.utf8), to: "program.swift")
         guard let build = places.first(where: { FileManager.default.fileExists(atPath: $0.appendingPathComponent("Modules").path) }) else {
             throw TestError("The build has no folder of modules")
         }
-        var arguments = ["-typecheck", "-swift-version", "6", "-I", build.appendingPathComponent("Modules").path]
+        var arguments = ["-typecheck", "-swift-version", "\(version)", "-I", build.appendingPathComponent("Modules").path]
         for map in try moduleMaps(of: build) { arguments += ["-Xcc", "-fmodule-map-file=\(map)"] }
         // The child's errors go where this process's go; a shell joins them to its output.
         let command = (["swiftc"] + arguments + [file.path]).map { "'\($0)'" }.joined(separator: " ")

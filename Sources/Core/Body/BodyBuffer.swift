@@ -50,6 +50,10 @@ final class BodyBuffer: Sendable {
 
     private struct State {
         var bytes = Data()
+        /// The sizes of the pieces in it; `nil` if pieces are joined.
+        var sizes: [Int]?
+        /// How many of the sizes belong to pieces that were taken.
+        var takenSizes = 0
         /// The number of bytes that a closure was called with and has not taken.
         var handedOut = 0
         var reader = Reader.absent
@@ -85,16 +89,19 @@ final class BodyBuffer: Sendable {
 
         private mutating func buffer(_ piece: UnsafeRawBufferPointer) {
             bytes.append(contentsOf: piece)
+            sizes?.append(piece.count)
             if bytes.count + handedOut >= BodyBuffer.highWaterMark { isPaused = true }
         }
     }
 
     static let highWaterMark = 1 << 20
 
-    private let state = Lock(State())
+    private let state: Lock<State>
     private let resume: @Sendable () -> Void
 
-    init(resume: @escaping @Sendable () -> Void) {
+    /// - Parameter keepsPieces: whether a closure gets the pieces as they were received, and not joined.
+    init(keepsPieces: Bool = false, resume: @escaping @Sendable () -> Void) {
+        state = Lock(State(sizes: keepsPieces ? [] : nil))
         self.resume = resume
     }
 
@@ -120,6 +127,7 @@ final class BodyBuffer: Sendable {
     func restart() {
         state.withLock { state in
             state.bytes = Data()
+            if state.sizes != nil { (state.sizes, state.takenSizes) = ([], 0) }
             state.isPaused = false
             state.isHeld = false
             state.head = nil
@@ -233,19 +241,30 @@ final class BodyBuffer: Sendable {
         queue.async { self.drainNow() }
     }
 
-    /// Calls the closure with the buffered bytes. On its queue.
+    /// Calls the closure with the buffered bytes: all before this returns, as the end may come next. On its queue.
     func drainNow() {
-        let (bytes, closure) = state.withLock { state -> (Data, Taker?) in
+        while drainOnce() {}
+    }
+
+    /// Returns whether pieces are left.
+    private func drainOnce() -> Bool {
+        let (bytes, closure, hasMore) = state.withLock { state -> (Data, Taker?, Bool) in
             state.isDrainScheduled = false
-            guard case .draining(_, let closure) = state.reader else { return (Data(), nil) }
-            state.handedOut += state.bytes.count
-            return (takeAll(&state), closure)
+            guard case .draining(_, let closure) = state.reader else { return (Data(), nil, false) }
+            let taken = takeNext(&state)
+            state.handedOut += taken.count
+            state.isDrainScheduled = !state.bytes.isEmpty
+            return (taken, closure, state.isDrainScheduled)
         }
-        guard !bytes.isEmpty, let closure else { return resumeIfEmptied() }
+        guard !bytes.isEmpty, let closure else {
+            resumeIfEmptied()
+            return false
+        }
         closure(bytes) { [self, count = bytes.count] in
             state.withLock { $0.handedOut -= count }
             resumeIfEmptied()
         }
+        return hasMore
     }
 
     /// Discards the buffered bytes and all later ones; fails a waiting reader.
@@ -262,9 +281,23 @@ final class BodyBuffer: Sendable {
         resumeIfEmptied()
     }
 
+    /// Takes all bytes, or the first piece if pieces are kept.
+    private func takeNext(_ state: inout State) -> Data {
+        guard let sizes = state.sizes, state.takenSizes < sizes.count, sizes[state.takenSizes] < state.bytes.count else {
+            return takeAll(&state)
+        }
+        let count = sizes[state.takenSizes]
+        state.takenSizes += 1
+        let piece = Data(state.bytes.prefix(count))
+        state.bytes = state.bytes.dropFirst(count)
+        state.hasDelivered = true
+        return piece
+    }
+
     private func takeAll(_ state: inout State) -> Data {
         let bytes = state.bytes
         state.bytes = Data()
+        if state.sizes != nil { (state.sizes, state.takenSizes) = ([], 0) }
         state.hasDelivered = true
         return bytes
     }

@@ -85,7 +85,9 @@ final class DataReceiver: BodyReceiver {
     func receive(_ head: ResponseHead, _ exchange: Exchange) throws -> HeadAction {
         // A body that is written to a file is not handed out.
         if let listeners = exchange.listeners, let take = listeners.takePiece, file == nil {
-            setReader(on: listeners.queue, take, resume: listeners.resume)
+            // A class's pieces are of a size that it has chosen.
+            let keepsPieces = exchange.task?.protocolResponse != nil
+            setReader(on: listeners.queue, take, keepsPieces: keepsPieces, resume: listeners.resume)
             state.withLock { $0.isTaken = true }
         }
         // The response to HEAD has no body, even if it announces a length (RFC 9110, section 9.3.2).
@@ -163,8 +165,10 @@ final class DataReceiver: BodyReceiver {
     var isRead: Bool { state.withLock { !$0.isInMemory } }
 
     /// Hands the body to a closure from now on, beginning with the received bytes; drops it without a closure.
-    func setReader(on queue: DispatchQueue, _ closure: BodyBuffer.Taker?, resume: @escaping @Sendable () -> Void) {
-        let buffer = makeBuffer(resume: resume)
+    func setReader(
+        on queue: DispatchQueue, _ closure: BodyBuffer.Taker?, keepsPieces: Bool = false, resume: @escaping @Sendable () -> Void
+    ) {
+        let buffer = makeBuffer(keepsPieces: keepsPieces, resume: resume)
         if let closure { buffer.drain(on: queue, to: closure) } else { buffer.drop() }
     }
 
@@ -173,8 +177,8 @@ final class DataReceiver: BodyReceiver {
     /// A body that is written to a file still is: the buffer stays empty.
     ///
     /// - Parameter resume: resumes the transfer after a pause.
-    func makeBuffer(resume: @escaping @Sendable () -> Void) -> BodyBuffer {
-        let buffer = BodyBuffer(resume: resume)
+    func makeBuffer(keepsPieces: Bool = false, resume: @escaping @Sendable () -> Void) -> BodyBuffer {
+        let buffer = BodyBuffer(keepsPieces: keepsPieces, resume: resume)
         state.withLock { state in
             if case .file = state.sink { return }
             if case .memory(let data) = state.sink, !data.isEmpty { _ = data.withUnsafeBytes { buffer.append($0) } }

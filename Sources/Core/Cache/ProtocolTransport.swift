@@ -9,22 +9,24 @@ import Dispatch
 ///
 /// A transport rather than a step of every request, so that sessions without protocol classes have no overhead. All calls to the classes
 /// run on one queue: a class that blocks there delays the session's other requests. An instance gets the request that its class's
-/// `canonicalRequest(for:)` returns, which has no other effect. A body in memory is passed as `httpBody`; bodies of files and streams are
-/// not passed.
+/// `canonicalRequest(for:)` returns, which has no other effect. A body in memory is passed as `httpBody`, one of a file or a stream as
+/// `httpBodyStream`. Raw streams are not offered.
 final class ProtocolTransport: ForwardingTransport {
     let base: any Transport
-    fileprivate let classes: [URLProtocol.Type]
+    fileprivate let source: any ProtocolSource
     /// Those that are offered to the classes, or loaded by one.
     fileprivate let running = RunningTransfers<ProtocolLoad>()
     fileprivate let queue = DispatchQueue(label: "curlew.protocols", target: .global(qos: .utility))
 
-    init(_ base: any Transport, classes: [URLProtocol.Type]) {
+    init(_ base: any Transport, source: any ProtocolSource) {
         self.base = base
-        self.classes = classes
+        self.source = source
     }
 
     func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
-        ProtocolLoad(id: id, request: request, observer: observer, transport: self)
+        // One for which there is no network fails there.
+        guard !source.isEmpty || !request.isOfNetwork else { return base.makeTransfer(request, id: id, observer: observer) }
+        return ProtocolLoad(id: id, request: request, observer: observer, transport: self)
     }
 
     func shutDown() { running.shutDown(with: base) { $0.shutDown() } }
@@ -46,7 +48,9 @@ private final class ProtocolLoad: TransferHandle {
         /// What delivers the events: a pump, or the base transport's if no class accepts the request.
         var handle: (any TransferHandle)?
         /// The instance of the class, called on the queue only.
-        var loader: URLProtocol?
+        var loader: (any ProtocolLoader)?
+        /// The body, if it is a file or a stream.
+        var body: BodyInputStream?
     }
 
     private let id: Int
@@ -116,16 +120,29 @@ private final class ProtocolLoad: TransferHandle {
 
     private func begin(_ pump: ResponsePump) {
         guard !state.withLock({ $0.isEnded }) else { return }
-        guard let urlRequest = request.urlRequest, let type = transport.classes.first(where: { $0.canInit(with: urlRequest) }) else {
-            return forward()
+        guard var urlRequest = request.urlRequest else { return forward(pump) }
+        var body: BodyInputStream?
+        if let source = request.body, !(source is DataBody) {
+            body = BodyInputStream(source)
+            urlRequest.httpBodyStream = body
         }
-        let loader = type.init(request: type.canonicalRequest(for: urlRequest), cachedResponse: nil, client: ProtocolClient(pump))
-        state.withLock { $0.loader = loader }
+        let source = request.source as? ExchangeSource
+        let events = ProtocolEvents(pump, id: id, source: source, queue: transport.queue)
+        let offer = ProtocolOffer(request: urlRequest, owner: source?.owner, events: events)
+        guard let loader = transport.source.makeLoader(of: offer) else { return forward(pump) }
+        state.withLock { state in
+            state.loader = loader
+            state.body = body
+        }
         loader.startLoading()
     }
 
     /// Has the base transport run the transfer, as no class accepts the request.
-    private func forward() {
+    private func forward(_ pump: ResponsePump) {
+        guard request.isOfNetwork else {
+            let error = URL(string: request.url).map { CurlewError.urlRequestValidationFailed(reason: .unsupportedScheme(url: $0)) }
+            return pump.fail(with: error ?? .urlRequestValidationFailed(reason: .missingURL))
+        }
         let handle = transport.base.makeTransfer(request, id: id, observer: observer)
         let isWanted = state.withLock { state in
             guard !state.isEnded else { return false }
@@ -141,95 +158,27 @@ private final class ProtocolLoad: TransferHandle {
 
     /// Called before the completion of a load that was not forwarded.
     private func stop() {
-        let loader = state.withLock { state in
+        let (loader, body) = state.withLock { state in
             state.isEnded = true
             state.handle = nil
-            return state.loader.take()
+            return (state.loader.take(), state.body.take())
         }
         transport.running.remove(self)
         loader?.stopLoading()
+        // A class that still reads it waits no longer.
+        body?.close()
     }
 }
 
-/// Turns the calls of a class, on any thread, into events of a transfer.
-private final class ProtocolClient: NSObject, URLProtocolClient {
-    private struct State {
-        var hasHead = false
-        var isComplete = false
-    }
-
-    private let pump: ResponsePump
-    private let state = Lock(State())
-
-    init(_ pump: ResponsePump) {
-        self.pump = pump
-    }
-
-    func urlProtocol(_ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy) {
-        receive(response)
-    }
-
-    func urlProtocol(_ protocol: URLProtocol, didLoad data: Data) {
-        state.withLock { state in
-            if !state.isComplete { pump.add([.bytes(data)]) }
-        }
-    }
-
-    func urlProtocolDidFinishLoading(_ protocol: URLProtocol) {
-        complete(nil)
-    }
-
-    func urlProtocol(_ protocol: URLProtocol, didFailWithError error: any Error) {
-        complete(error)
-    }
-
-    func urlProtocol(_ protocol: URLProtocol, wasRedirectedTo request: URLRequest, redirectResponse: URLResponse) {
-        receive(redirectResponse, location: request.url)
-        complete(nil)
-    }
-
-    func urlProtocol(_ protocol: URLProtocol, cachedResponseIsValid cachedResponse: CachedURLResponse) {
-        receive(cachedResponse.response)
-        urlProtocol(`protocol`, didLoad: cachedResponse.data)
-        complete(nil)
-    }
-
-    /// Declines the challenge: the session's own handling of challenges starts from the response's 401.
-    func urlProtocol(_ protocol: URLProtocol, didReceive challenge: URLAuthenticationChallenge) {
-        challenge.sender?.continueWithoutCredential(for: challenge)
-    }
-
-    func urlProtocol(_ protocol: URLProtocol, didCancel challenge: URLAuthenticationChallenge) {}
-
-    // The lock is held while an event is added to the pump, to keep the order of calls from several threads.
-
-    private func receive(_ response: URLResponse, location: URL? = nil) {
-        state.withLock { state in
-            guard !state.hasHead, !state.isComplete else { return }
-            state.hasHead = true
-            pump.add([.head(ResponseHead(response, location: location))])
-        }
-    }
-
-    private func complete(_ error: (any Error)?) {
-        state.withLock { state in
-            guard !state.isComplete else { return }
-            state.isComplete = true
-            pump.add([.complete(TransferCompletion(error: error, metrics: TransferMetrics()))])
-        }
-    }
+extension TransferRequest {
+    /// Whether the URL is one of HTTP: others are loaded by classes only.
+    fileprivate var isOfNetwork: Bool { url.hasHTTPScheme }
 }
 
-extension ResponseHead {
-    /// The head of a `URLResponse`; one that is not an `HTTPURLResponse` counts as status 200.
-    fileprivate init(_ response: URLResponse, location: URL?) {
-        guard let response = response as? HTTPURLResponse else {
-            let headers = response.mimeType.map { HTTPHeaders([.contentType($0)]) } ?? [:]
-            self.init(statusCode: 200, headers: headers)
-            return
-        }
-        var headers = HTTPHeaders(response)
-        if let location, headers.value(for: "Location") == nil { headers.append(name: "Location", value: location.absoluteString) }
-        self.init(statusCode: response.statusCode, headers: headers)
+extension String {
+    /// Whether the text begins with `http:` or `https:`, in any case.
+    var hasHTTPScheme: Bool {
+        let start = utf8.prefix(6).map { $0.asciiLowercased }
+        return start.starts(with: "http:".utf8) || start.elementsEqual("https:".utf8)
     }
 }

@@ -19,7 +19,10 @@ extension RequestDriver {
     }
 
     /// The closures of the request's owner; `nil` without one.
-    var ownClosures: RequestClosures? { settings?.options.ownership?.owner?.closures }
+    var ownClosures: RequestClosures? {
+        guard let ownership = settings?.options.ownership, ownership.takesPart else { return nil }
+        return ownership.owner?.closures
+    }
 
     // MARK: Starting and stopping
 

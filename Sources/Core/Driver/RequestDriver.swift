@@ -209,6 +209,7 @@ final class RequestDriver: Sendable {
             state.transactions.append(outcome.metrics)
             state.noteFirstByte(outcome.metrics)
             state.head = nil
+            state.protocolResponse = nil
             state.sent = 0
         }
         sentBody?.followUp(with: followUp.request.body)

@@ -49,6 +49,8 @@ struct RequestState {
     // MARK: The current transfer
 
     var head: ResponseHead?
+    /// The response of the class that loads the request, from before its head is delivered on.
+    var protocolResponse: ProtocolResponse?
     /// The interim responses of all exchanges.
     var interim = InterimResponses()
     /// The decision about the response that is pending on the session's queue.
@@ -194,6 +196,7 @@ struct RequestState {
         guard isRetry else { return true }
         authentication?.answer = nil
         head = nil
+        protocolResponse = nil
         decision = .accept
         discarded = nil
         sent = 0

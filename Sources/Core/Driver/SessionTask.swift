@@ -271,6 +271,9 @@ public final class SessionTask: Sendable {
 
     private var handle: (any TransferHandle)? { values.withLock { $0.handle } }
 
+    /// `nil` once the task has completed.
+    var driver: RequestDriver? { values.withLock { $0.driver } }
+
     // MARK: For the driver
 
     /// Cancels a task that was not handed to the transport, to be completed by the caller; `false` if it was started or cancelled.

@@ -144,8 +144,8 @@ enum RedirectRule: ResponseRule {
         guard head.isRedirect else { return .pass }
         guard !driver.asksAboutRedirects else { return .ask }
         guard let transfer = task.currentTransfer else { return .pass }
-        do throws(CurlewError) {
-            let next = try driver.redirects.next(after: transfer, head, redirectCount: task.redirectCount, hsts: driver.session.hsts)
+        do {
+            let next = try driver.next(after: transfer, head, of: task)
             return next.map { .decide(.followUp(FollowUp(request: $0.withSocket(of: task), kind: .redirect))) } ?? .pass
         } catch {
             return .decide(.fail(error))
@@ -153,10 +153,8 @@ enum RedirectRule: ResponseRule {
     }
 
     static func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
-        do throws(CurlewError) {
-            let next = try response.driver.redirects.next(
-                after: response.transfer, response.head, redirectCount: response.task.redirectCount, rewindsBody: false,
-                hsts: response.session.hsts)
+        do {
+            let next = try response.driver.next(after: response.transfer, response.head, of: response.task, rewindsBody: false)
             guard let next else { return done(nil) }
             ask(response, about: next, done)
         } catch {
@@ -205,6 +203,27 @@ extension RequestDriver {
     /// Whether closures decide about redirects, or about bodies that these send again.
     fileprivate var asksAboutRedirects: Bool {
         closures { $0.taskWillPerformHTTPRedirection != nil || $0.taskNeedNewBodyStream != nil }
+    }
+
+    /// The request that follows a redirect by the policy or, for a redirect by a class, the request that the class wants; `nil` if the
+    /// response is the result.
+    fileprivate func next(
+        after transfer: TransferRequest, _ head: ResponseHead, of task: SessionTask, rewindsBody: Bool = true
+    ) throws -> TransferRequest? {
+        guard let wanted = state.withLock({ $0.protocolResponse })?.redirect else {
+            return try redirects.next(
+                after: transfer, head, redirectCount: task.redirectCount, rewindsBody: rewindsBody, hsts: session.hsts)
+        }
+        guard redirects.limit > 0 else { return nil }
+        guard task.redirectCount < redirects.limit else { throw CurlewError.redirectFailed(reason: .tooMany(limit: redirects.limit)) }
+        // Compared with a request without a body: the class decides about that, too.
+        var current = transfer
+        current.body = nil
+        guard let url = wanted.url, let proposed = current.urlRequest else {
+            throw CurlewError.redirectFailed(reason: .invalidLocation(""))
+        }
+        if Origin(transfer.url) != Origin(url) { redirects.removeCredentials(from: &current.headers) }
+        return try current.changed(to: wanted, from: proposed, under: redirects, in: session)
     }
 }
 

@@ -112,8 +112,11 @@ struct PendingResponse: Sendable {
     var session: Session { driver.session }
     var closures: SessionClosures { driver.closures { $0 } }
 
-    /// The response as Foundation's type.
-    var response: HTTPURLResponse? { ResponseContext(transfer: transfer, head: head).response }
+    /// The response as Foundation's type: that of the class which has loaded it, if there is one.
+    var response: HTTPURLResponse? {
+        driver.state.withLock { $0.protocolResponse }?.response as? HTTPURLResponse
+            ?? ResponseContext(transfer: transfer, head: head).response
+    }
 
     /// Whether the decision is still needed: the request may have been cancelled, or the transfer failed.
     var isPending: Bool { driver.state.withLock { $0.pendingDecision.isPending(number) } }

@@ -155,7 +155,7 @@ final class ExchangeSource: Sendable {
         var cacheReason: CacheReason?
     }
 
-    private let driver: RequestDriver
+    let driver: RequestDriver
     private let isInBackground: Bool
     private let state: Lock<State>
 

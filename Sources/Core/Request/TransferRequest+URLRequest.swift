@@ -33,7 +33,7 @@ extension TransferRequest {
         _ url: URL, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, cachePolicy: CachePolicy? = nil, in session: Session
     ) throws(CurlewError) {
         let string = url.absoluteString
-        let checked = PlainURL.isPlain(string) ? string : try Self.validated(url, string)
+        let checked = PlainURL.isPlain(string) || session.loadsByClasses(string) ? string : try Self.validated(url, string)
         try self.init(plain: checked, method: method, headers: headers, body: body, cachePolicy: cachePolicy, in: session)
     }
 

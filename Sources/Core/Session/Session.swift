@@ -44,6 +44,8 @@ public final class Session: Sendable {
     let marksRetries: Bool
     /// Whether monitors are told of exchanges.
     let reportsExchanges: Bool
+    /// The classes that may load requests in place of the network; `nil` for none.
+    private let protocols: (any ProtocolSource)?
     /// The timers of all requests: of the configuration's clock.
     let timers: Timers
     /// The timers of short waits of the library's own, which are always of the system's clock.
@@ -92,6 +94,7 @@ public final class Session: Sendable {
         isInstrumented = !configuration.instruments.isEmpty || configuration.layers.contains { $0.neededSources == .all || tellsPolicies }
         marksRetries = configuration.layers.contains { $0.neededSources == .retries }
         reportsExchanges = monitors.events.contains(.exchanges) || configuration.hasCache && monitors.events.contains(.cache)
+        protocols = configuration.protocols
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
         timers = Timers(queue: queue, clock: configuration.clock)
         systemTimers = configuration.clock == nil ? timers : Timers(queue: queue)
@@ -112,6 +115,12 @@ public final class Session: Sendable {
 
     /// The delegate, which looks up the session's requests; `nil` after its release, as the session does not retain it.
     public var delegate: SessionDelegate? { state.withLock { $0.delegate } }
+
+    /// Whether there are classes that requests are offered to.
+    package var offersToClasses: Bool { protocols.map { !$0.isEmpty } ?? false }
+
+    /// Whether only a class can load a URL, and there are some: its scheme is not one of HTTP.
+    func loadsByClasses(_ url: String) -> Bool { offersToClasses && !url.hasHTTPScheme }
 
     var isInvalidated: Bool {
         switch state.withLock({ $0.stage }) {
@@ -271,7 +280,11 @@ extension SessionConfiguration {
     private func cached(_ observed: any Transport) -> any Transport {
         let store: (any ResponseStoring)? = cache.map { SharedResponseStore(cache: $0) } ?? urlCache.map { URLCacheStore(cache: $0) }
         let cached: any Transport = store.map { CachingTransport(observed, store: $0, limits: options, now: wallClock) } ?? observed
-        return protocolClasses.isEmpty ? cached : ProtocolTransport(cached, classes: protocolClasses)
+        return protocols.map { ProtocolTransport(cached, source: $0) } ?? cached
+    }
+
+    fileprivate var protocols: (any ProtocolSource)? {
+        protocolSource ?? (protocolClasses.isEmpty ? nil : FoundationClasses(classes: protocolClasses))
     }
 
     /// The time in seconds since 1970; on the session's clock, if it has one, from the time of its creation.

@@ -136,8 +136,12 @@ public struct SessionConfiguration: Sendable {
     ///
     /// They are called on a queue of the session. The class that accepts a request is asked for its canonical form, which its instance loads:
     /// Foundation requires that a class overrides `canonicalRequest(for:)`. Their responses are not cached, and their redirects and challenges are handled like those
-    /// of the network; ``SessionConfiguration/options`` do not apply to them.
+    /// of the network, but that a redirect is followed with the request that the class gives; ``SessionConfiguration/options`` do not apply to
+    /// them. Requests with other schemes than those of HTTP are offered as well.
     public var protocolClasses: [URLProtocol.Type] = []
+
+    /// The classes of a layer above, in place of ``protocolClasses``; `nil`, the default, for those.
+    package var protocolSource: (any ProtocolSource)?
 
     /// The storage from which challenges are answered, and in which accepted credentials are stored unless their persistence is `none`;
     /// `nil`, the default, for neither.

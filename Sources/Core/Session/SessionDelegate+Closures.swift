@@ -65,9 +65,12 @@ package final class RequestClosures: Sendable {
 /// An owner, until its request has finished.
 package final class RequestOwnership: Sendable {
     private let state: Lock<(any RequestOwner)?>
+    /// Whether the owner's closures take part in the request, in place of those of the session's delegate.
+    let takesPart: Bool
 
-    package init(_ owner: any RequestOwner) {
+    package init(_ owner: any RequestOwner, takesPart: Bool = true) {
         state = Lock(owner)
+        self.takesPart = takesPart
     }
 
     package var owner: (any RequestOwner)? { state.withLock { $0 } }

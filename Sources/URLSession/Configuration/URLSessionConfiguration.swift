@@ -263,11 +263,11 @@ extension URLSessionConfiguration {
     var completed: SessionConfiguration {
         var result = curlew
         for header in Self.defaultHeaders where result.headers.value(for: header.name) == nil { result.headers.append(header) }
-        result.protocolClasses = (classes ?? []).compactMap { $0 as? CurlewURLLoading.URLProtocol.Type } + curlew.protocolClasses
+        result.protocolSource = ProtocolClasses((classes ?? []) + curlew.protocolClasses)
         return result
     }
 
-    private static let defaultHeaders = HTTPHeaders([HTTPHeader(name: "Accept", value: "*/*")] + SessionManager.makeDefaultHeaders())
+    static let defaultHeaders = HTTPHeaders([HTTPHeader(name: "Accept", value: "*/*")] + SessionManager.makeDefaultHeaders())
 }
 
 

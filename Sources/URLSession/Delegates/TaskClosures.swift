@@ -61,8 +61,9 @@ final class TaskClosures: Sendable {
 
     private static func addData(to closures: inout SessionClosures) {
         closures.dataTaskDidReceiveResponse = { session, task, response, completion in
+            let shown = task.protocolResponse ?? response
             guard let task = session.urlSessionTask(of: task) as? URLSessionDataTask else { return completion(.allow) }
-            task.decide(about: response) { completion(.init($0)) }
+            task.decide(about: shown) { completion(.init($0)) }
         }
         closures.dataTaskWillCacheResponse = { session, task, proposed, completion in
             guard let task = session.urlSessionTask(of: task) as? URLSessionDataTask else { return completion(proposed) }
@@ -123,12 +124,17 @@ extension URLSessionTask: RequestOwner {
 
     // MARK: Decisions
 
-    fileprivate func redirect(_ response: HTTPURLResponse, _ proposed: URLRequest, _ completion: @escaping @Sendable (URLRequest?) -> Void) {
+    fileprivate func redirect(_ response: HTTPURLResponse, _ made: URLRequest, _ completion: @escaping @Sendable (URLRequest?) -> Void) {
+        // Without the body of a stream, which is not visible: it follows by itself.
+        let proposed = offered(made)
         ask(.redirection) { (delegate: any URLSessionTaskDelegate, task, answer: @escaping Answer<URLRequest?>) in
             delegate.urlSession(
                 task.session, task: task, willPerformHTTPRedirection: response, newRequest: proposed, completionHandler: answer)
-        } answered: {
-            completion($0 ?? proposed)
+        } answered: { [self] answer in
+            guard let answer else { return completion(made) }
+            guard let chosen = answer else { return completion(nil) }
+            noteChosen(chosen)
+            completion(chosen.isSent(like: proposed) ? made : chosen)
         }
     }
 

@@ -70,7 +70,8 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
         settings = configuration.copy() as? URLSessionConfiguration ?? configuration
         self.isShared = isShared
         self.queue = DelegateQueue(queue)
-        let completed = settings.completed
+        var completed = settings.completed
+        if isShared { completed.protocolSource = ProtocolClasses.registered }
         curlew = SessionManager(configuration: completed, transport: transport ?? SharedLoop.transport(for: completed))
         state = Lock(State(delegate: delegate))
         hasTaskDelegate = delegate is any URLSessionTaskDelegate
@@ -100,6 +101,12 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
     }
 
     var waitsForConnectivity: Bool { settings.waitsForConnectivity }
+
+    /// Whether tasks are offered to classes.
+    var offersToClasses: Bool { curlew.session.offersToClasses }
+
+    /// Whether the configuration has a field of its own of this name, in place of a default.
+    func adds(_ header: HTTPHeader) -> Bool { settings.curlew.headers.value(for: header.name) != nil }
 
     // MARK: Its end
 

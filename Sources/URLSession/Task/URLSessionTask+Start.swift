@@ -124,7 +124,11 @@ extension URLSessionTask {
         if let timeout = request?.timeoutInterval, timeout != 60, timeout > 0 { options.connectTimeout = .seconds(min(timeout, 1e9)) }
         let (priority, closures) = values.withLock { ($0.priority, $0.closures) }
         if priority != Self.defaultPriority { options.priority = Int((7 * (1 - min(max(priority, 0), 1))).rounded()) }
-        if closures != nil || hasDelegate { options.ownership = RequestOwnership(self) }
+        if closures != nil || hasDelegate {
+            options.ownership = RequestOwnership(self)
+        } else if session.offersToClasses {
+            options.ownership = RequestOwnership(self, takesPart: false)
+        }
         return options
     }
 

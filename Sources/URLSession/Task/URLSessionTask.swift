@@ -69,6 +69,10 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         var earliestBeginDate: Date?
         /// In place of the original, by the delegate's decision about a delayed start.
         var replacement: URLRequest?
+        /// The request that was chosen for the last redirect.
+        var chosen: URLRequest?
+        /// The request while it is offered to classes.
+        var offered: URLRequest?
         var description: String?
         var priority = URLSessionTask.defaultPriority
         var expectedToSend = NSURLSessionTransferSizeUnknown
@@ -123,14 +127,14 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// The request of the current exchange: after a redirect, the one that followed.
     open var currentRequest: URLRequest? {
         let (request, replacement) = values.withLock { ($0.request, $0.replacement) }
-        return request?.task?.currentRequest ?? replacement ?? work.request
+        return (request?.task?.currentRequest).map { shown($0) } ?? replacement ?? work.request
     }
 
     /// The response; `nil` until its head is received.
     open var response: URLResponse? {
         let (response, request) = values.withLock { ($0.response, $0.request) }
         if let response { return response }
-        guard let made = request?.response else { return nil }
+        guard let made = request?.protocolResponse ?? request?.response else { return nil }
         return values.withLock { values in
             // Kept once it can't change any more.
             if values.hasEnded, values.response == nil { values.response = made }

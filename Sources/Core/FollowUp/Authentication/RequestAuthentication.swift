@@ -73,7 +73,7 @@ extension RequestDriver {
         }
         if let deadline { add(deadline, to: &outgoing) }
         if session.reportsExchanges { noteExchange(outgoing, reason(of: followUp)) }
-        if session.isInstrumented {
+        if session.isInstrumented || session.offersToClasses {
             outgoing.source = ExchangeSource(self, reason(of: followUp))
         } else if session.marksRetries, reason(of: followUp) == .retry {
             outgoing.source = ExchangeSource(self, .retry)
