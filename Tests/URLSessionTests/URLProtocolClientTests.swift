@@ -284,6 +284,23 @@ private final class Sender: NSObject, URLAuthenticationChallengeSender {
         #expect(await script.stopped.first(3).count == 3)
     }
 
+    // U3.3
+    @Test func `a class that reports nothing for the request's timeout fails the task`() async throws {
+        let (host, script) = ScriptedProtocol.script { _ in }
+        var request = try URLRequest(url: url(host))
+        request.timeoutInterval = 0.05
+        let error = await #expect(throws: URLError.self) { _ = try await scriptedSession().data(for: request) }
+        #expect(error?.code == .timedOut)
+        #expect(await script.stopped.first(1).count == 1)
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.protocolClasses = [ScriptedProtocol.self]
+        configuration.timeoutIntervalForResource = 0.05
+        let whole = await #expect(throws: URLError.self) {
+            _ = try await URLSession(configuration: configuration).data(from: url(host))
+        }
+        #expect(whole?.code == .timedOut)
+    }
+
     @Test func `a class that waits for a stream's bytes is freed when its task is cancelled`() async throws {
         let read = Inbox<Int>()
         let started = Inbox<Int>()

@@ -13,6 +13,9 @@ package protocol ProtocolSource: Sendable {
     /// Whether there is none at the moment: requests are not offered then.
     var isEmpty: Bool { get }
 
+    /// Whether loads are under the idle and the total timeout of their requests.
+    var limitsTime: Bool { get }
+
     /// Returns what loads a request, if a class accepts it. Called on the queue of the classes.
     func makeLoader(of offer: ProtocolOffer) -> (any ProtocolLoader)?
 }
@@ -49,6 +52,7 @@ struct FoundationClasses: ProtocolSource {
     let classes: [URLProtocol.Type]
 
     var isEmpty: Bool { classes.isEmpty }
+    var limitsTime: Bool { false }
 
     func makeLoader(of offer: ProtocolOffer) -> (any ProtocolLoader)? {
         classes.first { $0.canInit(with: offer.request) }.map { URLProtocol.makeLoader($0, of: offer) }
@@ -91,6 +95,8 @@ package final class ProtocolEvents: Sendable {
     private struct State {
         var hasHead = false
         var isComplete = false
+        /// When the instance has last reported something.
+        var lastTime = MonotonicTime.now()
         /// The challenges that have no answer yet.
         var challenges: [URLAuthenticationChallenge] = []
     }
@@ -110,6 +116,12 @@ package final class ProtocolEvents: Sendable {
         self.queue = queue
     }
 
+    /// When the instance has last reported something, or was started; `nil` once it has reported the end.
+    var lastTime: Nanoseconds? { state.withLock { $0.isComplete ? nil : $0.lastTime } }
+
+    /// Counts as a report.
+    func touch() { state.withLock { $0.lastTime = MonotonicTime.now() } }
+
     // The lock is held while an event is added to the pump, to keep the order of calls from several threads.
 
     /// The response; only the first counts.
@@ -118,7 +130,9 @@ package final class ProtocolEvents: Sendable {
     /// A piece of the body.
     package func load(_ data: Data) {
         state.withLock { state in
-            if !state.isComplete { pump.add([.bytes(data)]) }
+            guard !state.isComplete else { return }
+            state.lastTime = MonotonicTime.now()
+            pump.add([.bytes(data)])
         }
     }
 
@@ -149,6 +163,7 @@ package final class ProtocolEvents: Sendable {
         state.withLock { state in
             guard !state.hasHead, !state.isComplete else { return }
             state.hasHead = true
+            state.lastTime = MonotonicTime.now()
             source?.note(response, of: id)
             pump.add([.head(head)])
         }
@@ -159,6 +174,7 @@ package final class ProtocolEvents: Sendable {
     /// Has the request's closures answer a challenge by its sender: by default without them.
     package func answer(_ challenge: URLAuthenticationChallenge) {
         let isPending = state.withLock { state in
+            state.lastTime = MonotonicTime.now()
             if !state.isComplete { state.challenges.append(challenge) }
             return !state.isComplete
         }

@@ -51,6 +51,8 @@ private final class ProtocolLoad: TransferHandle {
         var loader: (any ProtocolLoader)?
         /// The body, if it is a file or a stream.
         var body: BodyInputStream?
+        /// What the instance reports to.
+        var events: ProtocolEvents?
     }
 
     private let id: Int
@@ -108,6 +110,7 @@ private final class ProtocolLoad: TransferHandle {
     func setSuspended(_ suspended: Bool) {
         state.withLock { state in
             state.isSuspended = suspended
+            if !suspended { state.events?.touch() }
             state.handle?.setSuspended(suspended)
         }
     }
@@ -133,8 +136,31 @@ private final class ProtocolLoad: TransferHandle {
         state.withLock { state in
             state.loader = loader
             state.body = body
+            state.events = events
+        }
+        if transport.source.limitsTime {
+            watch(events, pump, until: request.options.totalTimeout.map { MonotonicTime.now() &+ $0.nanoseconds })
         }
         loader.startLoading()
+    }
+
+    /// Fails the load when nothing was reported for the idle timeout, or its time is over. A suspended one is not idle.
+    private func watch(_ events: ProtocolEvents, _ pump: ResponsePump, until end: Nanoseconds?) {
+        let (isEnded, isSuspended) = state.withLock { ($0.isEnded, $0.isSuspended) }
+        if isSuspended { events.touch() }
+        guard !isEnded, let last = events.lastTime else { return }
+        let idleEnd = request.options.idleTimeout.map { last &+ $0.nanoseconds }
+        guard let due = [idleEnd, end].compactMap({ $0 }).min() else { return }
+        let now = MonotonicTime.now()
+        guard due > now else {
+            let kind: TransferFailure.Kind = due == idleEnd ? .idleTimeout : .totalTimeout
+            let message = kind == .idleTimeout ? "The protocol class has reported nothing for too long" : "The load has taken too long"
+            let failure = TransferFailure(kind: kind, url: request.url, phase: .waiting, message: message)
+            return pump.fail(with: CurlewError.transferFailed(failure))
+        }
+        transport.queue.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: due - now))) { [weak self, weak events, weak pump] in
+            if let self, let events, let pump { watch(events, pump, until: end) }
+        }
     }
 
     /// Has the base transport run the transfer, as no class accepts the request.
@@ -161,6 +187,7 @@ private final class ProtocolLoad: TransferHandle {
         let (loader, body) = state.withLock { state in
             state.isEnded = true
             state.handle = nil
+            state.events = nil
             return (state.loader.take(), state.body.take())
         }
         transport.running.remove(self)

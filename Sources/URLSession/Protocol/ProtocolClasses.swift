@@ -25,6 +25,7 @@ struct ProtocolClasses: ProtocolSource {
     private var classes: [AnyClass] { given ?? URLProtocol.registeredClasses }
 
     var isEmpty: Bool { classes.isEmpty }
+    var limitsTime: Bool { true }
 
     func makeLoader(of offer: ProtocolOffer) -> (any ProtocolLoader)? {
         guard let task = offer.owner as? URLSessionTask else { return makeLoader(of: offer, nil) }

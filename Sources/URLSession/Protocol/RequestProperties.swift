@@ -73,5 +73,8 @@ enum RequestProperties {
         }
 
         override func copy(with zone: NSZone? = nil) -> Any { mutableCopy(with: zone) }
+
+        /// Archived without the properties, as Foundation's.
+        override var classForCoder: AnyClass { NSMutableURLRequest.self }
     }
 }

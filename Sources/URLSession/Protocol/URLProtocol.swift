@@ -9,6 +9,7 @@ import CurlewURLLoading
 /// of Foundation's can be in `protocolClasses`, too, and are asked with the request. Stream tasks and WebSockets are not offered, nor are
 /// `data:` and `file:` URLs. Requests with other schemes than `http` and `https` are offered, and fail with `URLError.unsupportedURL` if no
 /// class accepts them. A session calls its classes on one thread at a time; one that waits there holds up the others.
+/// One that reports nothing for the request's timeout fails the task with `URLError.timedOut`.
 ///
 /// What differs on Linux: a subclass that overrides `init(request:cachedResponse:client:)` has to declare it `required`; the bytes of a body
 /// are the request's `httpBody`, and a body from a file or a stream is its `httpBodyStream`.
