@@ -35,7 +35,7 @@ extension URLSessionTask {
 
     /// Ends the task, once: has all calls about it made that are left.
     func end(_ outcome: Outcome) {
-        let (isFirst, waiter) = values.withLock { values -> (Bool, UnsafeContinuation<Void, Never>?) in
+        let (isFirst, waiters) = values.withLock { values -> (Bool, Waiters?) in
             guard !values.hasEnded else { return (false, nil) }
             values.hasEnded = true
             values.error = outcome.error
@@ -46,16 +46,14 @@ extension URLSessionTask {
             guard case .awaited = completion, !hasCalls else { return (true, nil) }
             values.state = .completed
             values.closures = nil
-            return (true, values.waiter.take())
+            values.isOver = true
+            return (true, values.takeWaiters())
         }
         guard isFirst else { return }
-        if case .awaited = completion, values.withLock({ $0.state == .completed }) {
-            // Without a delegate there is nothing to be called on its queue.
-            waiter?.resume()
-        } else {
-            session.queue.schedule { self.tellEnd(outcome) }
-        }
+        // A task that is awaited, without a delegate, has nothing to be called on its queue.
+        if waiters == nil { session.queue.schedule { self.tellEnd(outcome) } }
         session.leave(self)
+        waiters?.resume()
     }
 
     /// On the delegate queue.
@@ -76,12 +74,13 @@ extension URLSessionTask {
             removeFile()
         case .delegate: tellDelegate(outcome)
         }
-        let waiter = values.withLock { values in
+        let waiters = values.withLock { values in
             values.delegate = nil
             values.closures = nil
-            return values.waiter.take()
+            values.isOver = true
+            return values.takeWaiters()
         }
-        waiter?.resume()
+        waiters.resume()
     }
 
     private func tellDelegate(_ outcome: Outcome) {
@@ -108,15 +107,38 @@ extension URLSessionTask {
     func runToEnd() async {
         resume()
         await withTaskCancellationHandler {
-            await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-                let isComplete = values.withLock { values in
-                    if values.state != .completed { values.waiter = continuation }
-                    return values.state == .completed
-                }
-                if isComplete { continuation.resume() }
-            }
+            await waitForEnd()
         } onCancel: {
             cancel()
+        }
+    }
+
+    /// Waits until the task has completed, and its end was told.
+    func waitForEnd() async { await wait { $0.isOver } }
+
+    /// Waits for a body that is read as it is received, which begins to be received only when it is taken; `nil` if the task has ended without.
+    func madeStream() async -> BodyStream? {
+        await wait { $0.stream != nil || $0.isOver }
+        return values.withLock { $0.stream.take() }
+    }
+
+    /// Hands over a body that is read as it is received.
+    func hand(over stream: BodyStream) {
+        let waiters = values.withLock { values in
+            values.stream = stream
+            return values.takeWaiters()
+        }
+        waiters.resume()
+    }
+
+    private func wait(until isTrue: (Values) -> Bool) async {
+        await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+            let mustWait = values.withLock { values in
+                guard !isTrue(values) else { return false }
+                if values.waiter == nil { values.waiter = continuation } else { values.otherWaiters.append(continuation) }
+                return true
+            }
+            if !mustWait { continuation.resume() }
         }
     }
 
@@ -125,5 +147,24 @@ extension URLSessionTask {
         if let error { throw error }
         guard let response else { throw URLError.of(.badServerResponse, self) }
         return response
+    }
+}
+
+/// Tasks that have waited.
+private struct Waiters {
+    var first: UnsafeContinuation<Void, Never>?
+    var others: [UnsafeContinuation<Void, Never>]
+
+    func resume() {
+        first?.resume()
+        for other in others { other.resume() }
+    }
+}
+
+extension URLSessionTask.Values {
+    /// Ends all waits, which have to be resumed after unlocking.
+    fileprivate mutating func takeWaiters() -> Waiters {
+        defer { otherWaiters = [] }
+        return Waiters(first: waiter.take(), others: otherWaiters)
     }
 }

@@ -70,7 +70,15 @@ extension URLSessionTask {
             run { $0.download(resumingWith: data, requestOptions: $1) }
         case .streamed(let original):
             let request = (replacement ?? original).completed(body: nil)
-            run(request) { $0.streamRequest(request, options: $1) }
+            if LocalLoad.loads(request.url) { return LocalLoad(self, request).start() }
+            var stream: BodyStream?
+            run(request) {
+                let made = $0.streamRequest(request, options: $1)
+                // Before anything else is attached: a body that has no reader is not paused then, but stored.
+                stream = made.bodyStream()
+                return made
+            }
+            if let stream { hand(over: stream) }
         case .connection: break
         }
     }

@@ -80,8 +80,13 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         var prefersIncrementalDelivery = true
         var progress: Progress?
         var closures: RequestClosures?
-        /// A task that awaits the end.
+        /// Whether the end was told.
+        var isOver = false
+        /// Those who await the end or, for a body that is read as it is received, that.
         var waiter: UnsafeContinuation<Void, Never>?
+        var otherWaiters: [UnsafeContinuation<Void, Never>] = []
+        /// A body that is read as it is received, until it is taken.
+        var stream: BodyStream?
         /// The complete file of a download.
         var file: URL?
         var data: Data?
