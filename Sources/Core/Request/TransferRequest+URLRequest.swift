@@ -43,8 +43,14 @@ extension TransferRequest {
         in session: Session
     ) throws(CurlewError) {
         self.init(url: url, method: method, headers: headers, body: body, prepared: session.options)
-        if !session.configuration.headers.isEmpty { self.headers.addMissing(from: session.configuration.headers) }
-        try validateHeadersAndBody()
+        // Most requests have no fields of their own: then those of the session need not be looked at for each.
+        if headers.isEmpty, let prepared = session.preparedHeaders {
+            self.headers = prepared
+        } else {
+            self.headers.addMissing(from: session.configuration.headers)
+            try validateHeaders()
+        }
+        try validateBody()
         try applyPolicies(of: session, cachePolicy: cachePolicy ?? session.configuration.cachePolicy)
     }
 
@@ -76,10 +82,13 @@ extension TransferRequest {
         }
     }
 
-    private func validateHeadersAndBody() throws(CurlewError) {
+    private func validateHeaders() throws(CurlewError) {
         if let header = headers.first(where: { !$0.isValid }) {
             throw .urlRequestValidationFailed(reason: .invalidHeader(name: header.name))
         }
+    }
+
+    private func validateBody() throws(CurlewError) {
         if body != nil, method == .head || method == .trace {
             throw .urlRequestValidationFailed(reason: .bodyNotAllowed(method))
         }
@@ -120,6 +129,13 @@ extension URLRequest {
 }
 
 extension HTTPHeaders {
+    /// What a request without fields gets of these; `nil` if one is not valid.
+    var prepared: HTTPHeaders? {
+        var result = HTTPHeaders()
+        result.addMissing(from: self)
+        return result.contains { !$0.isValid } ? nil : result
+    }
+
     fileprivate mutating func addMissing(from others: HTTPHeaders) {
         for header in others where !contains(where: { $0.isNamed(header.name) }) {
             // The transport chooses codings for a part.

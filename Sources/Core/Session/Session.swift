@@ -55,6 +55,8 @@ public final class Session: Sendable {
     package let eventLoop: (any EventLoopTransport)?
     /// The configuration's options, prepared once for all transfers.
     let options: PreparedOptions
+    /// The configuration's header fields as they are for a request without any; `nil` if one is not valid.
+    let preparedHeaders: HTTPHeaders?
     /// The cookies that the requests send and store; `nil` without a cookie storage.
     let cookies: CookieJar?
     /// The hosts that are connected to over TLS only; `nil` without a store.
@@ -83,6 +85,7 @@ public final class Session: Sendable {
         self.configuration = configuration
         eventLoop = transport as? any EventLoopTransport
         options = PreparedOptions(configuration.options, transportPartition: transport.cachePartition)
+        preparedHeaders = configuration.headers.prepared
         cookies = configuration.makeCookieJar()
         hsts = configuration.hsts
         keepsHostState = cookies != nil || hsts != nil

@@ -9,6 +9,9 @@ protocol CookieBacking: Sendable {
     /// Whether storing, or reading what to send, may wait for a disk or for other code.
     var mayBlock: (storing: Bool, sending: Bool) { get }
 
+    /// Whether there is certainly none to send: what the URL is need not be found out then.
+    var isEmpty: Bool { get }
+
     /// Returns names and values of the cookies to send, in order.
     func pairs(for origin: CookieOrigin, url: URL, isCrossSite: Bool) -> [(name: String, text: String)]
 
@@ -43,9 +46,8 @@ final class CookieJar: Sendable {
 
     /// Returns the request with the cookies for its URL, after those that the user has set, which replace stored ones of the same name.
     func adding(to request: TransferRequest) -> TransferRequest {
-        guard sendsCookies, request.handlesCookies, let url = URL(string: request.url), let origin = CookieOrigin(url) else {
-            return request
-        }
+        guard sendsCookies, request.handlesCookies, !backing.isEmpty else { return request }
+        guard let url = URL(string: request.url), let origin = CookieOrigin(url) else { return request }
         let pairs = backing.pairs(for: origin, url: url, isCrossSite: Self.isCrossSite(request, origin))
         guard !pairs.isEmpty else { return request }
         let given = request.headers["Cookie"]
@@ -106,6 +108,8 @@ extension HTTPCookie.AcceptPolicy {
 
 extension CookieStore: CookieBacking {
     var mayBlock: (storing: Bool, sending: Bool) { (hasFile, hasFile) }
+
+    var isEmpty: Bool { false }
 
     func pairs(for origin: CookieOrigin, url: URL, isCrossSite: Bool) -> [(name: String, text: String)] {
         send(to: origin, isCrossSite: isCrossSite).map { ($0.name, $0.pair) }

@@ -19,6 +19,9 @@ struct FoundationCookies: CookieBacking {
 
     // MARK: Sending
 
+    /// Of Foundation's own class only: another one may have cookies for a URL that it does not list.
+    var isEmpty: Bool { type(of: storage) == HTTPCookieStorage.self && storage.cookies?.isEmpty ?? true }
+
     func pairs(for origin: CookieOrigin, url: URL, isCrossSite: Bool) -> [(name: String, text: String)] {
         pairs(for: origin, url: url, now: Date())
     }

@@ -30,7 +30,7 @@ enum HostStateRule: ResponseRule {
     static func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         let session = driver.session
         guard session.keepsHostState else { return .pass }
-        let cookies = session.cookies.flatMap { head.contains("set-cookie") ? $0 : nil }
+        let cookies = session.cookies.flatMap { head.hasLine(beginningWith: "set-cookie") && head.contains("set-cookie") ? $0 : nil }
         let change = session.hsts == nil ? nil : task.currentTransfer.flatMap { session.securityChange(in: head, from: $0.url) }
         let mayBlock = cookies?.storingMayBlock ?? false || change != nil && session.notingMayBlock
         guard !mayBlock else { return .ask }
