@@ -22,6 +22,7 @@ let package = Package(
             dependencies: [
                 "BenchSupport", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewJSON", package: "curlew"),
                 .product(name: "CurlewObservability", package: "curlew"), .product(name: "CurlewResilience", package: "curlew"),
+                .product(name: "CurlewURLSession", package: "curlew"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],

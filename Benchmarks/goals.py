@@ -52,6 +52,8 @@ PROGRAMS = {
     "curlew-hedging": "**Curlew**, `await`, hedging",
     "curlew-coalescing": "**Curlew**, `await`, coalescing",
     "curlew-leased": "**Curlew**, `await`, rate limiter with leased permits",
+    "curlew-urlrequest": "**Curlew**, `await`, `URLRequest` and `HTTPURLResponse`",
+    "urlsession-curlew": "**Curlew's URLSession**, `data(for:)`",
     "curlew-fast": "**Curlew**, `await`, `FastJSONDecoder`",
     "ahc": "async-http-client",
     "urlsession": "URLSession",
@@ -121,6 +123,10 @@ GOALS = {
     ("get-64", "curlew-hedging"): [beside("curlew", 3)],
     ("get-64", "curlew-coalescing"): [beside("curlew-urls", 3)],
     ("get-64", "curlew-leased"): [beside("curlew", 3)],
+    ("get-64", "urlsession-curlew"): [
+        beside("curlew-urlrequest", 25),
+        Goal("cpu", "≤ 0.33 × URLSession", (Part(0.33, "get-64", "urlsession"),)),
+    ],
     ("get-256", "curlew"): [floor("get-256", 1.20)],
     ("get-256", "curlew-executor"): [floor("get-256", 1.05)],
     ("get-1", "curlew"): [floor("get-1", 1.30)],
@@ -163,6 +169,8 @@ LIMITS = {
     ("get-64", "curlew-leased"): More(4_500, "get-64", "curlew"),
     ("get-64", "curlew-hedging"): More(8_000, "get-64", "curlew"),
     ("get-64", "curlew-coalescing"): More(4_000, "get-64", "curlew-urls"),
+    # The goal itself.
+    ("get-64", "urlsession-curlew"): More(25_000, "get-64", "curlew-urlrequest"),
     ("h2-shared", "curlew"): Part(1.35, "h2-shared", "floor"),
     # libcurl's own pass over all live connections, which it made in every other run, took a sixth.
     ("beside-1000", "curlew"): Part(1.12, "beside-1", "curlew"),

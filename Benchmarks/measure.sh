@@ -15,6 +15,7 @@ command_for() {
         command=("$programs/curlew" "$@" --decoder fast)
         [[ " $* " == *" --style "* ]] || command+=(--style object)
         ;;
+    urlsession-curlew) command=("$programs/curlew" "$@" --style urlsession) ;;
     curlew-*) command=("$programs/curlew" "$@" --style "${program#curlew-}") ;;
     curl)
         # -q: nobody's .curlrc.
@@ -35,12 +36,12 @@ command_for() {
         ;;
     *) command=("$programs/$program" "$@") ;;
     esac
-    [[ $program-$* != urlsession-*--ca* ]] || command=("${trusting[@]}" "${command[@]}")
+    [[ $program != urlsession || " $* " != *" --ca "* ]] || command=("${trusting[@]}" "${command[@]}")
 }
 
 # Whether a peer's failure is its own affair: it stays out of the table then.
 failed() {
-    [[ $1 != curlew* ]] && [ "$1" != floor ] || stop_with "$1 failed: $2"
+    [[ $1 != *curlew* ]] && [ "$1" != floor ] || stop_with "$1 failed: $2"
     say "$1 failed: $2; left out"
 }
 

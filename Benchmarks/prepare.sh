@@ -145,7 +145,7 @@ find_programs() {
     there="curl ${wanted[*]}"
     if wants urlsession; then trust_for_url_session; fi
     wants curlew || return 0
-    for program in "${ways[@]}" "${extras[@]}" "${policies[@]}" curlew-fast; do
+    for program in "${ways[@]}" "${extras[@]}" "${policies[@]}" "${sessions[@]}" curlew-fast; do
         command_for "$program" "${one[@]}"
         if "${command[@]}" >/dev/null 2>&1; then there+=" $program"; else say "not there: $program"; fi
     done

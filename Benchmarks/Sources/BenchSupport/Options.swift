@@ -42,6 +42,12 @@ public struct Options: Sendable {
         case breaker, limiter, concurrency, budget, hedging, coalescing
         /// A rate limit with permits that are leased from a store.
         case leased
+        /// The body, by a `URLRequest`, and the response as an `HTTPURLResponse`.
+        case urlrequest
+        /// The same by a `URLSession` that the library has.
+        case urlsession
+        /// The same, the body byte by byte.
+        case bytes
         /// A validation and an object of the body.
         case object
         /// A validation and an array of objects of the body.
@@ -51,7 +57,7 @@ public struct Options: Sendable {
     static let usage = """
         usage: PROGRAM get URL COUNT INFLIGHT
                         [--style data|adapter|headers|handlers|options|deadline|awaited|observed|traced|object|list]
-                        [--style urls|breaker|limiter|concurrency|budget|hedging|coalescing|leased]
+                        [--style urls|breaker|limiter|concurrency|budget|hedging|coalescing|leased|urlrequest|urlsession|bytes]
                        [--decoder foundation|fast] [--executor] [--h2] [--multiplex] [--cold] [--ca FILE] [--beside WAITING SLOW-URL]
                        [--loops N]
                PROGRAM wait URL COUNT

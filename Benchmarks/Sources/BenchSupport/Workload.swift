@@ -46,7 +46,8 @@ extension BenchClient {
         case .handlers: return await runWithHandlers(count, options)
         case .object, .list: return await run(count, inFlight: options.inFlight) { try await decode(url) }
         case .data, .adapter, .headers, .options, .deadline, .awaited, .observed, .traced, .urls, .breaker, .limiter,
-            .concurrency, .budget, .hedging, .coalescing, .leased:
+            .concurrency, .budget, .hedging, .coalescing, .leased, .urlrequest, .urlsession,
+            .bytes:
             return await run(count, inFlight: options.inFlight) { try await get(url) }
         }
     }

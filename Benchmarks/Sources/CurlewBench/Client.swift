@@ -18,10 +18,12 @@ struct Client: BenchClient {
     private let requestOptions: RequestOptions?
     private let handlerQueue = DispatchQueue(label: "CurlewBench.handlers")
     private let targets: Targets
+    private let sessions: Sessions?
 
     init(_ options: Options) throws {
         self.options = options
         targets = Targets(options.target)
+        sessions = [.urlsession, .bytes].contains(options.style) ? Sessions(options) : nil
         // The server closes the connection after each answer, whatever the client would do.
         headers = options.isCold ? ["Connection": "close"] : [:]
         var configuration = SessionConfiguration()
@@ -37,6 +39,7 @@ struct Client: BenchClient {
         case .observed:
             configuration.instruments.append(MetricsInstrument())
             configuration.instruments.append(LoggingInstrument(logger: Self.logger))
+        case .urlrequest: configuration.headers = Sessions.headers
         case .traced: configuration.instruments.append(TracingInstrument(tracer: SampledOutTracer()))
         default: break
         }
@@ -53,7 +56,7 @@ struct Client: BenchClient {
         case .headers: manager.adapter = AuthorizingHeaders()
         case .awaited: manager.adapter = AwaitedHeaders()
         case .data, .options, .deadline, .object, .list, .observed, .traced, .urls, .breaker, .limiter, .concurrency, .budget, .hedging,
-            .coalescing, .leased:
+            .coalescing, .leased, .urlrequest, .urlsession, .bytes:
             break
         }
     }
@@ -103,6 +106,10 @@ struct Client: BenchClient {
         case .options, .deadline:
             try await manager.request(url, headers: headers, options: requestOptions).serializingData().value.count
         case .urls, .coalescing: try await manager.request(targets.next(), headers: headers).serializingData().value.count
+        case .urlrequest:
+            try await Sessions.body(of: manager.request(Sessions.request(url)))
+        case .urlsession: try await sessions?.data(url) ?? 0
+        case .bytes: try await sessions?.bytes(url) ?? 0
         default: try await manager.request(url, headers: headers).serializingData().value.count
         }
     }
