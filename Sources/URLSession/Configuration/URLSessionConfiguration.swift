@@ -51,8 +51,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {  
     }
 
     /// A configuration with the defaults, and without storages: ``default`` has the shared ones.
-    public override convenience init() {
-        self.init(Self.makeCurlew(storages: nil))
+    public override init() {
+        curlew = Self.makeCurlew(storages: nil)
+        super.init()
     }
 
     /// Returns a copy.

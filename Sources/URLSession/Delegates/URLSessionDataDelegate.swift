@@ -2,7 +2,7 @@
 import CurlewURLLoading
 
 /// Receives the responses and bodies of data and upload tasks without a completion handler.
-public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
+@preconcurrency public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
     /// The head of a response was received: decides whether its body is.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
@@ -91,7 +91,7 @@ extension URLSessionDataDelegate {
 }
 
 /// Receives the files of download tasks without a completion handler.
-public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
+@preconcurrency public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
     /// The file is complete. It is removed when the method returns, so move it, or open it.
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL)
 
@@ -120,7 +120,7 @@ extension URLSessionDownloadDelegate {
 }
 
 /// Receives the events of WebSocket tasks.
-public protocol URLSessionWebSocketDelegate: URLSessionTaskDelegate {
+@preconcurrency public protocol URLSessionWebSocketDelegate: URLSessionTaskDelegate {
     /// The handshake has succeeded, with a subprotocol if one was agreed on (RFC 6455, section 1.9).
     func urlSession(_ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?)
 
@@ -144,7 +144,7 @@ extension URLSessionWebSocketDelegate {
 }
 
 /// Receives the events of stream tasks.
-public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
+@preconcurrency public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
     /// The reading side is closed: there are no more bytes to read.
     func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask)
 

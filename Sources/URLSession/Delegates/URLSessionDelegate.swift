@@ -9,7 +9,7 @@ import CurlewURLLoading
 /// Receives the events of a session that concern no single task.
 ///
 /// Called on the session's ``URLSession/delegateQueue``, one method at a time. The session retains its delegate until it is invalidated.
-public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
+@preconcurrency public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
     /// The session is invalidated: the last call, with `nil` unless an error has ended it.
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?)
 
@@ -59,7 +59,7 @@ extension URLSessionDelegate {
 }
 
 /// Receives the events of tasks of all kinds.
-public protocol URLSessionTaskDelegate: URLSessionDelegate {
+@preconcurrency public protocol URLSessionTaskDelegate: URLSessionDelegate {
     /// A task was created, and not started yet. Called on the thread that has created it.
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask)
 

@@ -9,14 +9,14 @@ import CurlewURLLoading
 /// ``curlew`` is the manager under it. Tasks begin suspended. Delegates and completion handlers are called on the ``delegateQueue``, one at a
 /// time. A session that is released without being invalidated ends when its last task has. Thread-safe.
 open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is behind a lock
-    private enum Stage {
+    enum Stage {
         case open
         /// No new tasks; invalidated after the last one.
         case finishing
         case invalidated
     }
 
-    private struct State {
+    struct State {
         var lastTask = 0
         /// From their creation to their completion.
         var tasks: [Int: URLSessionTask] = [:]
@@ -39,7 +39,7 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
     let hasTaskDelegate: Bool
     private let settings: URLSessionConfiguration
     private let isShared: Bool
-    private let state: Lock<State>
+    let state: Lock<State>
 
     /// Creates a session without a delegate.
     public convenience init(configuration: URLSessionConfiguration) {
@@ -52,13 +52,17 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
     ///   - configuration: the settings; copied.
     ///   - delegate: receives events; retained until the session is invalidated. `nil` for none.
     ///   - queue: where delegates and completion handlers are called; `nil` for a new serial queue.
-    public convenience init(configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?) {
+    public convenience init(
+        configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?
+    ) {
         self.init(configuration: configuration, delegate: delegate, queue: queue, isShared: false)
     }
 
-    /// A session with the default configuration.
-    public override convenience init() {
-        self.init(configuration: .default)
+    /// Creates a session with the default configuration. Not convenience, so that a subclass can be made: those of tests are.
+    public override init() {
+        (settings, queue, curlew, state, hasTaskDelegate) = Self.parts(.default, nil, nil, false, nil)
+        isShared = false
+        super.init()
     }
 
     /// - Parameter transport: in place of the network; `nil`, the default, for that.
@@ -66,16 +70,21 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, queue: OperationQueue?, isShared: Bool = false,
         transport: (any Transport)? = nil
     ) {
-        // A copy is of the same type, unless a subclass breaks its promise.
-        settings = configuration.copy() as? URLSessionConfiguration ?? configuration
+        (settings, self.queue, curlew, state, hasTaskDelegate) = Self.parts(configuration, delegate, queue, isShared, transport)
         self.isShared = isShared
-        self.queue = DelegateQueue(queue)
+        super.init()
+    }
+
+    private static func parts(
+        _ configuration: URLSessionConfiguration, _ delegate: (any URLSessionDelegate)?, _ queue: OperationQueue?, _ isShared: Bool,
+        _ transport: (any Transport)?
+    ) -> (URLSessionConfiguration, DelegateQueue, SessionManager, Lock<State>, Bool) {
+        // A copy is of the same type, unless a subclass breaks its promise.
+        let settings = configuration.copy() as? URLSessionConfiguration ?? configuration
         var completed = settings.completed
         if isShared { completed.protocolSource = ProtocolClasses.registered }
-        curlew = SessionManager(configuration: completed, transport: transport ?? SharedLoop.transport(for: completed))
-        state = Lock(State(delegate: delegate))
-        hasTaskDelegate = delegate is any URLSessionTaskDelegate
-        super.init()
+        let manager = SessionManager(configuration: completed, transport: transport ?? SharedLoop.transport(for: completed))
+        return (settings, DelegateQueue(queue), manager, Lock(State(delegate: delegate)), delegate is any URLSessionTaskDelegate)
     }
 
     deinit {
@@ -102,12 +111,6 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
 
     var waitsForConnectivity: Bool { settings.waitsForConnectivity }
 
-    /// Whether tasks are offered to classes.
-    var offersToClasses: Bool { curlew.session.offersToClasses }
-
-    /// Whether the configuration has a field of its own of this name, in place of a default.
-    func adds(_ header: HTTPHeader) -> Bool { settings.curlew.headers.value(for: header.name) != nil }
-
     // MARK: Its end
 
     /// Makes no new tasks, and invalidates the session when those that there are have completed. Has no effect on ``shared``.
@@ -131,15 +134,6 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
         }
         for task in tasks { task.cancel() }
         if isLast { end() }
-    }
-
-    /// The last call of the delegate, after all others.
-    private func end() {
-        curlew.invalidateAndCancel()
-        queue.schedule { [self] in
-            let delegate = state.withLock { $0.delegate.take() }
-            delegate?.urlSession(self, didBecomeInvalidWithError: nil)
-        }
     }
 
     /// Removes the cookies, cached responses and credentials of the session's storages, closes idle connections, and calls
@@ -208,59 +202,96 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
         get async { orderedTasks }
     }
 
-    private var orderedTasks: [URLSessionTask] {
-        state.withLock { Array($0.tasks.values) }.sorted { $0.taskIdentifier < $1.taskIdentifier }
+    // A task with a completion handler does not call the delegate's methods for its response, body and completion. The makers are here and in
+    // no extension, so that subclasses can override them, as those of tests do.
+
+    // MARK: Data tasks
+
+    /// Makes a task that receives the response to a request.
+    open func dataTask(with request: URLRequest) -> URLSessionDataTask {
+        enter { URLSessionDataTask(self, $0, .request(request), .delegate) }
     }
 
-    private var sortedTasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
-        let tasks = orderedTasks
-        let uploads = tasks.compactMap { $0 as? URLSessionUploadTask }
-        let data = tasks.filter { !($0 is URLSessionUploadTask) }.compactMap { $0 as? URLSessionDataTask }
-        return (data, uploads, tasks.compactMap { $0 as? URLSessionDownloadTask })
+    /// Makes a task that receives the response to a GET of a URL.
+    open func dataTask(with url: URL) -> URLSessionDataTask { dataTask(with: URLRequest(url: url)) }
+
+    /// Makes a task that calls a handler with the response to a request.
+    @preconcurrency open func dataTask(
+        with request: URLRequest, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDataTask {
+        enter { URLSessionDataTask(self, $0, .request(request), .data(completionHandler)) }
     }
 
-    /// Enters a task, and tells the delegate of it. One that is made after the session's end fails when it is resumed.
-    func enter<Task: URLSessionTask>(_ make: (_ identifier: Int) -> Task) -> Task {
-        let identifier = state.withLock { state in
-            state.lastTask += 1
-            return state.lastTask
-        }
-        let task = make(identifier)
-        let delegate = state.withLock { state -> (any URLSessionDelegate)? in
-            guard state.stage == .open else { return nil }
-            state.tasks[identifier] = task
-            return state.delegate
-        }
-        if let delegate = delegate as? any URLSessionTaskDelegate { delegate.urlSession(self, didCreateTask: task) }
-        return task
+    /// Makes a task that calls a handler with the response to a GET of a URL.
+    @preconcurrency open func dataTask(
+        with url: URL, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDataTask { dataTask(with: URLRequest(url: url), completionHandler: completionHandler) }
+
+    // MARK: Upload tasks
+
+    /// Makes a task that sends a file as the body of a request.
+    open func uploadTask(with request: URLRequest, fromFile fileURL: URL) -> URLSessionUploadTask {
+        enter { URLSessionUploadTask(self, $0, .upload(request, .file(fileURL)), .delegate) }
     }
 
-    /// Puts a task in the place of another one that it continues. Returns its number.
-    func makeIdentifier() -> Int {
-        state.withLock { state in
-            state.lastTask += 1
-            return state.lastTask
-        }
+    /// Makes a task that sends bytes as the body of a request.
+    open func uploadTask(with request: URLRequest, from bodyData: Data) -> URLSessionUploadTask {
+        enter { URLSessionUploadTask(self, $0, .upload(request, .data(bodyData)), .delegate) }
     }
 
-    func replace(_ task: URLSessionTask, by other: URLSessionTask) {
-        state.withLock { state in
-            state.tasks[task.taskIdentifier] = nil
-            state.tasks[other.taskIdentifier] = other
-        }
+    /// Makes a task that sends the stream of the delegate's `needNewBodyStream` as the body of a request or, without one, the request's own.
+    open func uploadTask(withStreamedRequest request: URLRequest) -> URLSessionUploadTask {
+        enter { URLSessionUploadTask(self, $0, .upload(request, .asked), .delegate) }
     }
 
-    /// Whether a task may run: it was made before the session's end.
-    func knows(_ task: URLSessionTask) -> Bool { state.withLock { $0.tasks[task.taskIdentifier] != nil } }
+    /// Makes a task that sends a file, and calls a handler.
+    @preconcurrency open func uploadTask(
+        with request: URLRequest, fromFile fileURL: URL,
+        completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask {
+        enter { URLSessionUploadTask(self, $0, .upload(request, .file(fileURL)), .data(completionHandler)) }
+    }
 
-    /// A task has completed, and all calls about it were made or scheduled.
-    func leave(_ task: URLSessionTask) {
-        let isLast = state.withLock { state in
-            state.tasks[task.taskIdentifier] = nil
-            guard state.stage == .finishing, state.tasks.isEmpty else { return false }
-            state.stage = .invalidated
-            return true
-        }
-        if isLast { end() }
+    /// Makes a task that sends bytes, none if they are `nil`, and calls a handler.
+    @preconcurrency open func uploadTask(
+        with request: URLRequest, from bodyData: Data?,
+        completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask {
+        enter { URLSessionUploadTask(self, $0, .upload(request, .data(bodyData ?? Data())), .data(completionHandler)) }
+    }
+
+    // MARK: Download tasks
+
+    /// Makes a task that downloads the response to a request to a file.
+    open func downloadTask(with request: URLRequest) -> URLSessionDownloadTask {
+        enter { URLSessionDownloadTask(self, $0, .request(request), .delegate) }
+    }
+
+    /// Makes a task that downloads a URL to a file.
+    open func downloadTask(with url: URL) -> URLSessionDownloadTask { downloadTask(with: URLRequest(url: url)) }
+
+    /// Makes a task that resumes a download. The data is that of ``URLSessionDownloadTask/cancel(byProducingResumeData:)``, or of an error
+    /// under ``NSURLSessionDownloadTaskResumeData``; other data fails the task.
+    open func downloadTask(withResumeData resumeData: Data) -> URLSessionDownloadTask {
+        enter { URLSessionDownloadTask(self, $0, .resumedDownload(resumeData), .delegate) }
+    }
+
+    /// Makes a task that downloads the response to a request, and calls a handler with the file.
+    @preconcurrency open func downloadTask(
+        with request: URLRequest, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask {
+        enter { URLSessionDownloadTask(self, $0, .request(request), .file(completionHandler)) }
+    }
+
+    /// Makes a task that downloads a URL, and calls a handler with the file.
+    @preconcurrency open func downloadTask(
+        with url: URL, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask { downloadTask(with: URLRequest(url: url), completionHandler: completionHandler) }
+
+    /// Makes a task that resumes a download, and calls a handler with the file.
+    @preconcurrency open func downloadTask(
+        withResumeData resumeData: Data, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask {
+        enter { URLSessionDownloadTask(self, $0, .resumedDownload(resumeData), .file(completionHandler)) }
     }
 }

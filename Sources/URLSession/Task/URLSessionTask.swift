@@ -5,7 +5,7 @@ import CurlewURLLoading
 
 /// A task of a ``URLSession``: suspended until ``resume()``, and retained by its session until it has completed. Thread-safe.
 ///
-/// Not made by programs: sessions make the subclasses.
+/// Sessions make the subclasses; programs make their own only to test what uses a task.
 open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Sendable {  // everything mutable is behind a lock
     /// The state of a task.
     public enum State: Int, Sendable {
@@ -111,6 +111,16 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         taskIdentifier = identifier
         self.work = work
         self.completion = completion
+        values = Lock(Values())
+        super.init()
+    }
+
+    /// Makes a task of no session, as a base of those that stand in for tasks in tests: it fails with `URLError.cancelled` when it is resumed.
+    public override init() {
+        session = .shared
+        taskIdentifier = 0
+        work = .connection(nil)
+        completion = .delegate
         values = Lock(Values())
         super.init()
     }

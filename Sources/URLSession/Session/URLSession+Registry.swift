@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewURLLoading
+
+// The tasks of a session, from their creation to their completion.
+
+extension URLSession {
+    /// The tasks that have not completed, by their numbers.
+    var orderedTasks: [URLSessionTask] {
+        state.withLock { Array($0.tasks.values) }.sorted { $0.taskIdentifier < $1.taskIdentifier }
+    }
+
+    /// The same by their kinds.
+    var sortedTasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
+        let tasks = orderedTasks
+        let uploads = tasks.compactMap { $0 as? URLSessionUploadTask }
+        let data = tasks.filter { !($0 is URLSessionUploadTask) }.compactMap { $0 as? URLSessionDataTask }
+        return (data, uploads, tasks.compactMap { $0 as? URLSessionDownloadTask })
+    }
+
+    /// Enters a task, and tells the delegate of it. One that is made after the session's end fails when it is resumed.
+    func enter<Task: URLSessionTask>(_ make: (_ identifier: Int) -> Task) -> Task {
+        let identifier = state.withLock { state in
+            state.lastTask += 1
+            return state.lastTask
+        }
+        let task = make(identifier)
+        let delegate = state.withLock { state -> (any URLSessionDelegate)? in
+            guard state.stage == .open else { return nil }
+            state.tasks[identifier] = task
+            return state.delegate
+        }
+        if let delegate = delegate as? any URLSessionTaskDelegate { delegate.urlSession(self, didCreateTask: task) }
+        return task
+    }
+
+    /// Puts a task in the place of another one that it continues. Returns its number.
+    func makeIdentifier() -> Int {
+        state.withLock { state in
+            state.lastTask += 1
+            return state.lastTask
+        }
+    }
+
+    func replace(_ task: URLSessionTask, by other: URLSessionTask) {
+        state.withLock { state in
+            state.tasks[task.taskIdentifier] = nil
+            state.tasks[other.taskIdentifier] = other
+        }
+    }
+
+    /// Whether a task may run: it was made before the session's end.
+    func knows(_ task: URLSessionTask) -> Bool { state.withLock { $0.tasks[task.taskIdentifier] != nil } }
+
+    /// A task has completed, and all calls about it were made or scheduled.
+    func leave(_ task: URLSessionTask) {
+        let isLast = state.withLock { state in
+            state.tasks[task.taskIdentifier] = nil
+            guard state.stage == .finishing, state.tasks.isEmpty else { return false }
+            state.stage = .invalidated
+            return true
+        }
+        if isLast { end() }
+    }
+
+    /// The last call of the delegate, after all others.
+    func end() {
+        curlew.invalidateAndCancel()
+        queue.schedule { [self] in
+            let delegate = state.withLock { $0.delegate.take() }
+            delegate?.urlSession(self, didBecomeInvalidWithError: nil)
+        }
+    }
+}
