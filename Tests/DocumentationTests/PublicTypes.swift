@@ -10,6 +10,7 @@ import CurlewRequests
 import CurlewResilience
 import CurlewServices
 import CurlewTesting
+import CurlewURLSession
 import CurlewWebSocket
 
 /// Public types by the folder of their module, as a program that imports all these products names them. Generic ones, and modules that
@@ -118,6 +119,12 @@ let publicTypes: [String: [Any.Type]] = [
         SocketOptions.self, (any StreamHandle).self, (any StreamTransferObserver).self, StreamTransferRequest.self, TLSOptions.self,
         TransferCompletion.self, (any TransferHandle).self, TransferMetrics.self, (any TransferObserver).self, TransferOptions.self,
         TransferRequest.self, (any Transport).self, TransportConfiguration.self,
+    ],
+    "URLSession": [
+        URLProtocol.self, URLSession.self, URLSessionConfiguration.self, (any URLSessionDataDelegate).self, URLSessionDataTask.self,
+        (any URLSessionDelegate).self, (any URLSessionDownloadDelegate).self, URLSessionDownloadTask.self,
+        (any URLSessionStreamDelegate).self, URLSessionStreamTask.self, URLSessionTask.self, (any URLSessionTaskDelegate).self,
+        URLSessionTaskMetrics.self, URLSessionUploadTask.self, (any URLSessionWebSocketDelegate).self, URLSessionWebSocketTask.self,
     ],
     "WebSocket": [
         WebSocket.self, WebSocketCloseCode.self, WebSocketClosure.self, WebSocketCompression.self, WebSocketConfiguration.self,

@@ -43,8 +43,10 @@ import Testing
         let modules = Dictionary(grouping: try Self.declarations(), by: \.name).mapValues { Set($0.map(\.module)) }
         #expect(modules.count > 300)
         // The module for programs that were written for Alamofire 4 has its dictionary in place of the type that it re-exports: a file that
-        // imports `Curlew` as well writes `CurlewHTTP.HTTPHeaders` or `CurlewAlamofire.HTTPHeaders`.
-        #expect(modules.filter { $0.value.count > 1 && $0.key != "HTTPHeaders" }.isEmpty)
+        // imports `Curlew` as well writes `CurlewHTTP.HTTPHeaders` or `CurlewAlamofire.HTTPHeaders`. For the tasks of its requests it has
+        // Apple's names, as the module of these names has: a file imports one or the other.
+        let same = modules.filter { $0.value.count > 1 && $0.key != "HTTPHeaders" && $0.value != ["Alamofire", "URLSession"] }
+        #expect(same.isEmpty)
     }
 
     @Test func `every public type is named beside those of all other products`() throws {
