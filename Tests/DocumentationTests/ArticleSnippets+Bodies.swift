@@ -122,15 +122,6 @@ extension ArticleSnippets {
         // end
     }
 
-    static func urlSession(_ manager: SessionManager, _ url: URL) async throws -> (Data, HTTPURLResponse?) {
-        // snippet: url-session
-        // let (data, response) = try await URLSession.shared.data(from: url)
-        let answer = await manager.request(url).serializingData().response
-        let (data, response) = (try answer.result.get(), answer.response)
-        // end
-        return (data, response)
-    }
-
     static func asyncHTTPClient(_ manager: SessionManager, _ url: String) async throws -> (Int, Data) {
         // snippet: async-http-client
         // let response = try await HTTPClient.shared.execute(HTTPClientRequest(url: url), timeout: .seconds(30))

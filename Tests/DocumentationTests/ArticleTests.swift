@@ -24,6 +24,7 @@ final class Meter: Sendable {
         "Caching.md": "DocumentationTests/CachingGuideTests.swift",
         "ComingFromAFNetworking2.md": "DocumentationTests/LayerSnippetTests+Guides.swift",
         "ComingFromSquid.md": "ServicesTests/GuideTests.swift",
+        "ComingFromURLSession.md": "DocumentationTests/URLSessionGuideTests.swift",
         "ComingFromYTKNetwork.md": "DocumentationTests/LayerSnippetTests+Guides.swift",
         "CookiesAndHSTS.md": "DocumentationTests/CookiesGuideTests.swift",
         "CurlewDownloads.md": "DownloadsTests/GuideTests.swift",
@@ -182,7 +183,6 @@ final class Meter: Sendable {
         try await ArticleSnippets.lines(manager, "https://a.example/") { names.append($0) }
         #expect(names == ["Ada", "Grace"])
         #expect(try await ArticleSnippets.executor(manager, ["https://a.example/"]) == 52)
-        #expect(try await ArticleSnippets.urlSession(manager, #require(URL(string: "https://a.example/"))).0.count == 52)
         #expect(try await ArticleSnippets.asyncHTTPClient(manager, "https://a.example/").0 == 200)
     }
 
