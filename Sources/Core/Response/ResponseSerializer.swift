@@ -128,7 +128,8 @@ extension DownloadResponseSerializerProtocol where Self == DownloadResponseSeria
 }
 
 extension DownloadResponseSerializerProtocol where Self == DownloadResponseSerializer<String> {
-    /// The file's content as text, in the given encoding, else in that of the response, as ``DataResponseSerializer/string(encoding:)``.
+    /// The file's content as text, in the given encoding, else in that of the response, as
+    /// ``DataResponseSerializerProtocol/string(encoding:)``.
     public static func string(encoding: String.Encoding? = nil) -> Self { Self(of: Serializers.string(encoding)) }
 }
 

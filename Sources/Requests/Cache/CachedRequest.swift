@@ -12,10 +12,10 @@ import CurlewHTTP
 /// Responses are identified by method, base URL (the CDN URL where that is used), URL and argument, regardless of the order of the
 /// argument's members, and by whom they were sent, as far as that is known before: fields with credentials, `Host`, and of the agent's
 /// session and the options the fields with secrets, trust of the request's host, client certificate, addresses and routing. Other fields,
-/// cookies, and what an interceptor, ``filterUrlRequest(_:)`` or a ``UrlFilter`` adds are not part of the key: if a response depends on the
-/// user by those, override ``cacheSensitiveData()``. Nothing is cached without sensitive data where the session answers challenges, by its
-/// ``SessionConfiguration/credentialStorage`` or a closure, nor for a custom request with an `httpBodyStream`. What a closure evaluates or
-/// resolves is a response of this session only, so that it is not found after the program's next start.
+/// cookies, and what an interceptor, ``BaseRequest/filterUrlRequest(_:)`` or a ``UrlFilter`` adds are not part of the key: if a response
+/// depends on the user by those, override ``cacheSensitiveData()``. Nothing is cached without sensitive data where the session answers
+/// challenges, by its ``SessionConfiguration/credentialStorage`` or a closure, nor for a custom request with an `httpBodyStream`. What a
+/// closure evaluates or resolves is a response of this session only, so that it is not found after the program's next start.
 open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state is behind a lock
     /// How a start uses the cache.
     public enum CacheUse: Sendable, Hashable, CaseIterable {

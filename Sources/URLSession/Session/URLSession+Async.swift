@@ -7,7 +7,9 @@ import CurlewURLLoading
 extension URLSession {
     /// Receives the response to a request.
     ///
-    /// - Parameter delegate: for this task; `nil`, the default, for the session's only.
+    /// - Parameters:
+    ///   - request: what is sent.
+    ///   - delegate: for this task; `nil`, the default, for the session's only.
     /// - Throws: `URLError`.
     public func data(for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (Data, URLResponse) {
         try await data(enter { URLSessionDataTask(self, $0, .request(request), .awaited) }, delegate)
