@@ -36,8 +36,8 @@ import Testing
         let aliases = own.filter { $0.kind == "swift.typealias" }.map { $0.path.joined(separator: ".") }
         let foundations = try await SwiftCompiler.symbols(of: "FoundationNetworking").filter { symbol in
             let name = symbol.path.joined(separator: ".")
-            // Foundation's types but those that are replaced; a protocol class inherits from Foundation's.
-            return !types.contains(symbol.path[0]) || symbol.path[0] == "URLProtocol" || aliases.contains { name.hasPrefix("\($0).") }
+            // Foundation's types but those that are replaced, and what the aliases stand for.
+            return !types.contains(symbol.path[0]) || aliases.contains { name.hasPrefix("\($0).") }
         }
         // Core adds members to Foundation's types, and the module exports its constant.
         let core = try await SwiftCompiler.symbols(of: "CurlewCore").filter {
@@ -72,8 +72,11 @@ import Testing
             symbol.path[0].hasPrefix("URLSession") && symbol.path[0] != "URLSessionDownloadTaskResumeData"
                 || symbol.path[0].hasPrefix("URLProtocol")
         }
-        // The types are the headings, and what enums have by their raw values is in no documentation of Apple's.
-        let members = (own + foundations).filter { $0.path.count > 1 && $0.path.last != "init(rawValue:)" && $0.path[0] != "AsyncSequence" }
+        // The types are the headings; what every enum and every object has is not listed, nor are sequences that are no part of a session.
+        let everywhere: Set = ["init(rawValue:)", "rawValue", "description"]
+        let members = (own + foundations).filter {
+            $0.path.count > 1 && !everywhere.contains($0.path.last ?? "") && !$0.path[0].hasPrefix("Async")
+        }
         let missing = Set(members.map { $0.path.joined(separator: ".") }).subtracting(listed).filter { name in
             // A kind of task overrides what the table has for all of them.
             guard let type = name.split(separator: ".").first, type.hasSuffix("Task") else { return true }
