@@ -14,7 +14,7 @@ import Testing
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
         .standardizedFileURL
 
-    static let modes = ["5", "6"]
+    static let modes = [5, 6]
     static let flags = [[], ["-enable-upcoming-feature", "MemberImportVisibility"]]
 
     /// The types in each place where a name can stand. Only Curlew's session has `curlew`.
@@ -69,31 +69,31 @@ import Testing
     }
 
     // U1.1, U1.2
-    @Test(arguments: modes, flags) func `one file uses it beside all other products`(mode: String, flags: [String]) async throws {
+    @Test(arguments: modes, flags) func `one file uses it beside all other products`(mode: Int, flags: [String]) async throws {
         for imports in [["CurlewURLSession"] + Self.products, Self.products.reversed() + ["CurlewURLSession"]] {
             // MemberImportVisibility wants what is used to be imported by name: `curlew` is a manager of Core.
             let program = (["CurlewCore", "Foundation"] + imports).map { "import \($0)\n" }.joined() + Self.uses
-            #expect(try await SwiftCompiler.errors(in: program, mode: mode, flags: flags) == [])
+            #expect(try await SwiftCompiler.errors(in: program, version: mode, flags: flags) == [])
         }
     }
 
     // U1.1
-    @Test(arguments: modes) func `one import replaces that of FoundationNetworking`(mode: String) async throws {
+    @Test(arguments: modes) func `one import replaces that of FoundationNetworking`(mode: Int) async throws {
         let program = "import Foundation\nimport CurlewURLSession\n" + Self.uses
-        #expect(try await SwiftCompiler.errors(in: program, mode: mode) == [])
+        #expect(try await SwiftCompiler.errors(in: program, version: mode) == [])
         // Nothing but a name that both have would do without the replacement.
-        let foundation = try await SwiftCompiler.errors(in: "import Foundation\nimport FoundationNetworking\n" + Self.uses, mode: mode)
+        let foundation = try await SwiftCompiler.errors(in: "import Foundation\nimport FoundationNetworking\n" + Self.uses, version: mode)
         #expect(foundation.contains { $0.hasSuffix("value of type 'URLSession' has no member 'curlew'") }, "\(foundation)")
     }
 
     // U1.1: one file re-exports it, and no other imports anything.
-    @Test(arguments: modes) func `a module re-exports it in one file for all others`(mode: String) async throws {
+    @Test(arguments: modes) func `a module re-exports it in one file for all others`(mode: Int) async throws {
         let files = ["a.swift": "@_exported import CurlewURLSession", "b.swift": "import Foundation\n" + Self.uses]
-        #expect(try await SwiftCompiler.errors(in: files, mode: mode) == [])
+        #expect(try await SwiftCompiler.errors(in: files, version: mode) == [])
     }
 
     // U1.2
-    @Test(arguments: modes, flags) func `the session beside Curlew is Foundation's`(mode: String, flags: [String]) async throws {
+    @Test(arguments: modes, flags) func `the session beside Curlew is Foundation's`(mode: Int, flags: [String]) async throws {
         let uses = """
             import Foundation
             final class Delegate: NSObject, URLSessionDataDelegate {
@@ -111,7 +111,7 @@ import Testing
             """
         for imports in ["import Curlew\nimport FoundationNetworking\n", "import FoundationNetworking\nimport Curlew\n"] {
             // The manager's members are Core's.
-            #expect(try await SwiftCompiler.errors(in: "import CurlewCore\n" + imports + uses, mode: mode, flags: flags) == [])
+            #expect(try await SwiftCompiler.errors(in: "import CurlewCore\n" + imports + uses, version: mode, flags: flags) == [])
         }
     }
 
@@ -136,7 +136,7 @@ import Testing
     }
 
     // U1.2
-    @Test(arguments: modes) func `a file that keeps both imports names the declarations`(mode: String) async throws {
+    @Test(arguments: modes) func `a file that keeps both imports names the declarations`(mode: Int) async throws {
         let names = ["URLSession", "URLSessionConfiguration", "URLSessionDataTask", "URLSessionTask"].map {
             "import class CurlewURLSession.\($0)"
         }
@@ -154,12 +154,12 @@ import Testing
             }
             """
         for imports in [names + ["import FoundationNetworking"], ["import FoundationNetworking"] + names] {
-            #expect(try await SwiftCompiler.errors(in: imports.joined(separator: "\n") + "\n" + uses, mode: mode) == [])
+            #expect(try await SwiftCompiler.errors(in: imports.joined(separator: "\n") + "\n" + uses, version: mode) == [])
         }
     }
 
     // U1.2
-    @Test(arguments: modes) func `a file of aliases lets the others of a module keep both imports`(mode: String) async throws {
+    @Test(arguments: modes) func `a file of aliases lets the others of a module keep both imports`(mode: Int) async throws {
         for access in ["--aliases", "--aliases=public"] {
             let script = Self.root.appendingPathComponent("scripts/urlsession-imports").path
             let directory = try TemporaryDirectory()
@@ -173,10 +173,10 @@ import Testing
                 // One that imports Foundation's only has the names, too.
                 files["c.swift"] =
                     "import FoundationNetworking\nlet session: URLSession = URLSession.shared\nlet request: URLRequest? = nil"
-                let ambiguous = try await SwiftCompiler.errors(in: files, mode: mode)
+                let ambiguous = try await SwiftCompiler.errors(in: files, version: mode)
                 #expect(ambiguous.contains { $0.contains("'URLSession' is ambiguous") }, "\(ambiguous)")
                 files["a.swift"] = aliases
-                #expect(try await SwiftCompiler.errors(in: files, mode: mode) == [])
+                #expect(try await SwiftCompiler.errors(in: files, version: mode) == [])
             }
         }
     }

@@ -4,14 +4,14 @@ import Testing
 
 /// Programs written for Apple's `URLSession` compile with `CurlewURLSession`, in both language modes.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: SwiftCompiler.isInstalled)) struct URLSessionSourceTests {
-    private static let modes = ["5", "6"]
+    private static let modes = [5, 6]
 
-    private static func errors(_ program: String, _ mode: String, _ flags: [String] = []) async throws -> [String] {
-        try await SwiftCompiler.errors(in: "import Foundation\nimport CurlewURLSession\n" + program, mode: mode, flags: flags)
+    private static func errors(_ program: String, _ mode: Int, _ flags: [String] = []) async throws -> [String] {
+        try await SwiftCompiler.errors(in: "import Foundation\nimport CurlewURLSession\n" + program, version: mode, flags: flags)
     }
 
     // U1.5
-    @Test(arguments: modes) func `what Apple's SDK lets cross between tasks may here`(mode: String) async throws {
+    @Test(arguments: modes) func `what Apple's SDK lets cross between tasks may here`(mode: Int) async throws {
         let program = """
             func sendable<T: Sendable>(_ type: T.Type) {}
             func check() {
@@ -60,7 +60,7 @@ import Testing
     }
 
     // U1.5
-    @Test(arguments: modes) func `delegates with handlers compile with and without attributes`(mode: String) async throws {
+    @Test(arguments: modes) func `delegates with handlers compile with and without attributes`(mode: Int) async throws {
         for attributes in ["@escaping @Sendable", "@escaping", "@Sendable @escaping"] {
             let program = """
                 final class Delegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate {
@@ -106,7 +106,7 @@ import Testing
     }
 
     // U1.5
-    @Test(arguments: modes) func `delegates with async methods compile`(mode: String) async throws {
+    @Test(arguments: modes) func `delegates with async methods compile`(mode: Int) async throws {
         let program = """
             final class Delegate: NSObject, URLSessionDataDelegate, URLSessionWebSocketDelegate, URLSessionStreamDelegate {
                 func urlSession(_ session: URLSession, didReceive challenge: URLAuthenticationChallenge) async
@@ -130,7 +130,7 @@ import Testing
     }
 
     // U1.5
-    @Test(arguments: modes) func `delegates of the main actor compile`(mode: String) async throws {
+    @Test(arguments: modes) func `delegates of the main actor compile`(mode: Int) async throws {
         let program = """
             @MainActor final class Loader: NSObject, URLSessionDataDelegate {
                 private var received = Data()
@@ -154,7 +154,7 @@ import Testing
     // U1.5
     @Test(arguments: modes, [[], ["-enable-upcoming-feature", "MemberImportVisibility"]])
     func `a delegate answers a challenge of server trust`(
-        mode: String, flags: [String]
+        mode: Int, flags: [String]
     ) async throws {
         let program = """
             final class Pinning: NSObject, URLSessionDelegate {
@@ -183,16 +183,16 @@ import Testing
 
     // U1.5
     @Test func `delegates with variables compile in Swift 5 mode, without a warning`() async throws {
-        #expect(try await Self.errors(Self.mutable, "5", ["-warnings-as-errors"]) == [])
+        #expect(try await Self.errors(Self.mutable, 5, ["-warnings-as-errors"]) == [])
         let checked = Self.mutable.replacingOccurrences(
             of: "URLSessionDownloadDelegate", with: "URLSessionDownloadDelegate, @unchecked Sendable")
-        #expect(try await Self.errors(checked, "6", ["-warnings-as-errors"]) == [])
+        #expect(try await Self.errors(checked, 6, ["-warnings-as-errors"]) == [])
         // As with Apple's SDK, where the protocols are Sendable as well.
-        #expect(try await Self.errors(Self.mutable, "6") == ["3: non-final class 'Downloader' cannot conform to the 'Sendable' protocol"])
+        #expect(try await Self.errors(Self.mutable, 6) == ["3: non-final class 'Downloader' cannot conform to the 'Sendable' protocol"])
     }
 
     // U1.5
-    @Test(arguments: modes) func `classes that are open in Apple's SDK can be replaced by subclasses`(mode: String) async throws {
+    @Test(arguments: modes) func `classes that are open in Apple's SDK can be replaced by subclasses`(mode: Int) async throws {
         let program = """
             class MockTask: URLSessionDataTask, @unchecked Sendable {
                 private let closure: () -> Void
@@ -249,6 +249,6 @@ import Testing
                 URLSession.shared.getAllTasks { tasks in done(nil) }
             }
             """
-        #expect(try await Self.errors(program, "5") == [])
+        #expect(try await Self.errors(program, 5) == [])
     }
 }

@@ -8,20 +8,20 @@ public enum SwiftCompiler {
     /// Type-checks a program against the modules of this build, and returns its errors: each with its line, such as `3: message`.
     ///
     /// - Parameters:
-    ///   - mode: the language mode.
+    ///   - version: the language mode.
     ///   - flags: further arguments of the compiler.
-    public static func errors(in program: String, mode: String = "6", flags: [String] = []) async throws -> [String] {
-        try await errors(in: ["program.swift": program], mode: mode, flags: flags).map { error in
+    public static func errors(in program: String, version: Int = 6, flags: [String] = []) async throws -> [String] {
+        try await errors(in: ["program.swift": program], version: version, flags: flags).map { error in
             String(error.dropFirst("program.swift:".count))
         }
     }
 
     /// Type-checks the files of a module, by their names; each error begins with that of its file, such as `a.swift:3: message`.
-    public static func errors(in files: [String: String], mode: String = "6", flags: [String] = []) async throws -> [String] {
+    public static func errors(in files: [String: String], version: Int = 6, flags: [String] = []) async throws -> [String] {
         let directory = try TemporaryDirectory()
         defer { withExtendedLifetime(directory) {} }
         let paths = try files.sorted { $0.key < $1.key }.map { try directory.write(Data($0.value.utf8), to: $0.key).path }
-        let arguments = try ["swiftc", "-typecheck", "-swift-version", mode] + searchPaths() + flags + paths
+        let arguments = try ["swiftc", "-typecheck", "-swift-version", "\(version)"] + searchPaths() + flags + paths
         let output = try await run(arguments)
         return output.compactMap { line in
             guard line.contains(": error: "), let file = paths.first(where: { line.hasPrefix("\($0):") }) else {

@@ -75,7 +75,7 @@ import Testing
 
     // U1.3, U1.5
     @Test(arguments: [5, 6]) func `a class for Apple's platforms compiles unchanged`(_ version: Int) async throws {
-        #expect(try await SwiftCompiler.errors(in: "import CurlewURLSession\n" + Self.mock, mode: "\(version)") == [])
+        #expect(try await SwiftCompiler.errors(in: "import CurlewURLSession\n" + Self.mock, version: version) == [])
     }
 
     @Test(arguments: [5, 6]) func `an initializer that a class overrides has to be declared required`(_ version: Int) async throws {
@@ -92,7 +92,7 @@ import Testing
                 }
             }
             """
-        let errors = try await SwiftCompiler.errors(in: program, mode: "\(version)")
+        let errors = try await SwiftCompiler.errors(in: program, version: version)
         #expect(errors == ["3: use the 'required' modifier to override a required initializer"])
     }
 
@@ -107,7 +107,7 @@ import Testing
             func mocked() -> URLSession { URLSession(mock: .text("x"), configuration: .ephemeral, delegate: nil, delegateQueue: nil) }
             func onTransport(_ mock: MockTransport) -> [URLSession] { [URLSession(mock: mock), URLSession(transport: mock)] }
             """
-        #expect(try await SwiftCompiler.errors(in: program, mode: "\(version)") == [])
+        #expect(try await SwiftCompiler.errors(in: program, version: version) == [])
     }
 
     @Test(arguments: [5, 6]) func `CurlewTesting brings no names that are ambiguous with Foundation's`(_ version: Int) async throws {
@@ -119,6 +119,6 @@ import Testing
             extension URLSession { func load(_ task: URLSessionTask, _ configuration: URLSessionConfiguration) {} }
             func mocked() -> URLSession { URLSession(configuration: .ephemeral) }
             """
-        #expect(try await SwiftCompiler.errors(in: program, mode: "\(version)") == [])
+        #expect(try await SwiftCompiler.errors(in: program, version: version) == [])
     }
 }

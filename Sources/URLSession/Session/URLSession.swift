@@ -111,6 +111,12 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
 
     var waitsForConnectivity: Bool { settings.waitsForConnectivity }
 
+    /// Whether tasks are offered to classes.
+    var offersToClasses: Bool { curlew.session.offersToClasses }
+
+    /// Whether the configuration has a field of its own of this name, in place of a default.
+    func adds(_ header: HTTPHeader) -> Bool { settings.curlew.headers.value(for: header.name) != nil }
+
     // MARK: Its end
 
     /// Makes no new tasks, and invalidates the session when those that there are have completed. Has no effect on ``shared``.
