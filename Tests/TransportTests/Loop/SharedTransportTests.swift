@@ -193,7 +193,7 @@ import Testing
         defer { server.stop() }
         let (first, second) = Self.pair(limit: 3)
         for transport in [first, second] { #expect(try await transport.prewarm(TransferRequest(url: server.url("/")), count: 5) == 3) }
-        #expect(server.connectionCount == 6)
+        #expect(await eventually { server.connectionCount == 6 && server.openConnections == 6 })
         #expect(await first.closeIdleConnections() == 3)
         #expect(await eventually { server.openConnections == 3 })
         #expect(await second.connectionStatistics().connections.idle == 3)
