@@ -56,6 +56,7 @@ extension RequestDriver {
             // A late piece of an earlier attempt is not counted as one of this attempt's.
             guard state.number == id else { return (false, nil) }
             state.discarded?.receive(bytes.count)
+            if !state.exchanges.isEmpty { state.noteBodyReceived(Int64(bytes.count)) }
             return (true, state.discarded)
         }
         guard isCurrent else { return .cancel }
@@ -167,7 +168,9 @@ extension RequestDriver: FileRangeObserver {
     func transfer(_ id: Int, didReceive range: FileRange) -> (count: Int64, action: ReceiveAction)? {
         guard state.withLock({ $0.number == id && $0.discarded == nil }) else { return nil }
         do {
-            return try body.receive(range).map { ($0, .proceed) }
+            guard let count = try body.receive(range) else { return nil }
+            if recordsExchanges { state.withLock { $0.noteBodyReceived(count) } }
+            return (count, .proceed)
         } catch {
             fail(error)
             return (0, .cancel)

@@ -337,6 +337,7 @@ extension RequestDriver: TransferObserver {
         // The count restarts when the request is sent again.
         let piece = state.withLock { state in
             defer { state.sent = count }
+            state.noteBodySent()
             return count >= state.sent ? count - state.sent : count
         }
         session.queue.async { [self] in inContext { tell(session, task, piece, count, body?.length ?? -1) } }

@@ -183,6 +183,7 @@ final class RequestDriver: Sendable {
     /// The transfer has completed with an outcome that says all of its error.
     func completed(_ id: Int, _ outcome: TransferCompletion) {
         if session.reportsExchanges { reportExchange(id, outcome) }
+        if recordsExchanges { recordExchangeEnd(id) }
         let (request, isReady, waiting) = state.withLock { state -> (Request?, Bool, AnyObject?) in
             guard state.number == id, let request = state.request else { return (nil, false, nil) }
             let isReady = state.pendingDecision.transferCompleted(outcome)

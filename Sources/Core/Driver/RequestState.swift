@@ -71,6 +71,8 @@ struct RequestState {
     var error: (any Error)?
     var context: ResponseContext?
     var transactions: [TransferMetrics] = []
+    /// What belongs to each of them, if the request has an owner; else empty.
+    var exchanges: [ExchangeRecord] = []
     /// The fields that followed the response's body.
     var trailers = HTTPHeaders()
     /// Whether the transfer has received a complete response.

@@ -32,6 +32,9 @@ public final class TaskDelegate: Sendable {
         driver.state.withLock { TaskMetrics(transactionMetrics: $0.transactions, redirectCount: $0.task?.redirectCount ?? 0) }
     }
 
+    /// What belongs to each entry of ``metrics``, for a request with an owner; empty for others.
+    package var exchanges: [ExchangeRecord] { driver.state.withLock { $0.exchanges } }
+
     /// Returns the times of the request, whose serialization has completed now.
     func timeline() -> Timeline {
         let (start, initial, end) = driver.state.withLock { ($0.startTime, $0.initialResponseTime, $0.endTime) }

@@ -72,6 +72,11 @@ extension ProxySettings: CustomReflectable {
     }
 }
 
+extension TransferRequest {
+    /// Whether the request is sent through a proxy: the given one, or one of the process's environment.
+    package var usesProxy: Bool { ProxySettings.ofProcess.proxy(for: url, isSecure: isSecure, options: prepared) != nil }
+}
+
 extension TransferOptions {
     /// Whether a proxy is asked at all: not over a Unix domain socket, nor for HTTP/3 only.
     var mayUseProxy: Bool { reachBox?.value.routing.unixSocket == nil && httpVersion != .http3Only }

@@ -72,6 +72,7 @@ extension RequestDriver {
             outgoing.options.tls.clientCertificate = nil
         }
         if let deadline { add(deadline, to: &outgoing) }
+        if recordsExchanges { recordExchange(outgoing) }
         if session.reportsExchanges { noteExchange(outgoing, reason(of: followUp)) }
         if session.isInstrumented || session.offersToClasses {
             outgoing.source = ExchangeSource(self, reason(of: followUp))
