@@ -119,6 +119,9 @@ public struct TransferFailure: Error, Sendable, Hashable {
     /// The request that failed, with its attempt; `nil` in a transport, which knows transfers only.
     public package(set) var request: FailedRequest?
 
+    /// The system's error (`errno`) of the last connect that has failed; 0 without one.
+    package var systemError: Int32 = 0
+
     /// Whether a policy for the host, or a closure that decides for it, refused the host: Alamofire 4 cancels such requests.
     package var isRefusedByPolicy = false
 

@@ -32,7 +32,8 @@ public final class FileBody: BodySource {
     public init(path: String) throws {
         var status = stat()
         guard stat(path, &status) == 0 else { throw FileError.reading(path, errno) }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw FileError.reading(path, EINVAL) }
+        let kind = status.st_mode & S_IFMT
+        guard kind == S_IFREG else { throw FileError.reading(path, kind == S_IFDIR ? EISDIR : EINVAL) }
         guard access(path, R_OK) == 0 else { throw FileError.reading(path, errno) }
         self.path = path
         size = FileLength.known(status, of: path)

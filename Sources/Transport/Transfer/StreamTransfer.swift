@@ -343,6 +343,7 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
         var failure = TransferFailure(
             kind: kind, url: request.url, phase: phase, code: Int(code.rawValue), message: message,
             requestWasSent: bytesSent > 0, bytesReceived: bytesReceived)
+        if code == CURLE_COULDNT_CONNECT { failure.systemError = handle.systemError }
         failure.isRefusedByPolicy = kind == .serverCertificate && request.options.tls.trust != nil
         return .transferFailed(failure)
     }

@@ -58,6 +58,7 @@ extension Transfer {
         var failure = TransferFailure(
             kind: kind, url: request.url, phase: state.phase, code: Int(code.rawValue), message: message,
             requestWasSent: state.requestWasSent, bytesReceived: state.bodyBytes)
+        if code == CURLE_COULDNT_CONNECT { failure.systemError = handle.systemError }
         failure.isRefusedByPolicy = kind == .serverCertificate && request.options.tls.trust != nil
         return failure
     }

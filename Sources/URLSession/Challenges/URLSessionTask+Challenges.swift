@@ -22,6 +22,7 @@ extension URLSessionTask {
             }
             session.calls.ask(asked[...], on: session.queue) { answer in
                 let (disposition, credential) = answer?.value ?? (.performDefaultHandling, nil)
+                self.noteAnswer(disposition, to: shown.value)
                 completion(disposition, credential)
             }
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCore
 import CurlewHTTP
+import CurlewTransport
 import CurlewURLLoading
 
 /// A task of a ``URLSession``: suspended until ``resume()``, and retained by its session until it has completed. Thread-safe.
@@ -96,6 +97,8 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         /// The counts of a task without a request of Core.
         var localCounts: (sent: Int64, received: Int64)?
         var metrics: TaskMetrics?
+        /// The server about which a delegate was last asked, and whether that has ended the task.
+        var askedTrust: (trust: ServerTrust, isCancelled: Bool)?
         var creation = Date()
     }
 
