@@ -2,7 +2,7 @@
 import CurlewHTTP
 
 /// MIME types by file extension.
-enum MIMETypes {
+package enum MIMETypes {
     /// The type of files with an unknown extension (RFC 2046, section 4.5.1).
     static let unknown = "application/octet-stream"
 
@@ -13,7 +13,7 @@ enum MIMETypes {
     }()
 
     /// Returns the type for an extension, case-insensitively: the system's, otherwise a common one, otherwise ``unknown``.
-    static func type(forExtension pathExtension: String) -> String {
+    package static func type(forExtension pathExtension: String) -> String {
         let name = pathExtension.lowercased()
         return system[name] ?? common[name] ?? unknown
     }

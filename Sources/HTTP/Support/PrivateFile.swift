@@ -55,7 +55,7 @@ package enum PrivateFile {
     }
 
     /// Writes all bytes at a descriptor's position; returns 0 or the error number.
-    private static func write(_ bytes: Data, to descriptor: Int32) -> Int32 {
+    package static func write(_ bytes: Data, to descriptor: Int32) -> Int32 {
         bytes.withUnsafeBytes { bytes in
             var rest = bytes
             while !rest.isEmpty {

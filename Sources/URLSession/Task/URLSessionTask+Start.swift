@@ -63,7 +63,7 @@ extension URLSessionTask {
         switch work {
         case .request(let original):
             let request = replacement ?? original
-            if LocalLoad.loads(request.url) { return LocalLoad(self, request).start() }
+            if LocalLoad.loads(request.url) { return LocalLoad(self, request).begin() }
             load(request, nil)
         case .upload(let original, let body): load(upload: replacement ?? original, body)
         case .resumedDownload(let data):

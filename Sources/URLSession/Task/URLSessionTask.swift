@@ -96,6 +96,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         var written = WrittenBytes()
         /// The counts of a task without a request of Core.
         var localCounts: (sent: Int64, received: Int64)?
+        /// Continues a task without a request of Core that has found itself suspended.
+        var resumption: (@Sendable () -> Void)?
+        /// What was measured of a task without a request of Core.
         var metrics: TaskMetrics?
         /// The server about which a delegate was last asked, and whether that has ended the task.
         var askedTrust: (trust: ServerTrust, isCancelled: Bool)?
@@ -275,13 +278,14 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     /// Starts the task, or resumes it after ``suspend()``. Does nothing for one that runs, or was cancelled.
     open func resume() {
-        let (isFirst, request) = values.withLock { values -> (Bool, Request?) in
-            guard values.state == .suspended else { return (false, nil) }
+        let (isFirst, request, resumption) = values.withLock { values -> (Bool, Request?, (@Sendable () -> Void)?) in
+            guard values.state == .suspended else { return (false, nil, nil) }
             values.state = .running
             defer { values.isStarted = true }
-            return (!values.isStarted, values.request)
+            return (!values.isStarted, values.request, values.resumption.take())
         }
         if isFirst { begin() } else { request?.resume() }
+        resumption?()
     }
 
     /// Suspends the task, which then neither sends nor receives. Does nothing unless it runs.
@@ -316,7 +320,11 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     func begin() { startWhenDue() }
 
     /// Ends a task that has no request, which is not running.
-    func endUnstarted(with error: any Error) { end(Outcome(error: error)) }
+    func endUnstarted(with error: any Error) {
+        let resumption = values.withLock { $0.resumption.take() }
+        // Released after unlocking, as it may remove a file.
+        withExtendedLifetime(resumption) { end(Outcome(error: error)) }
+    }
 }
 
 /// How a task has ended.
