@@ -78,6 +78,16 @@ extension TransferRequest {
 }
 
 extension TransferOptions {
+    /// The host to which a transfer of a URL connects: that of the proxy or of the URL; `nil` for a Unix domain socket, and for a URL that
+    /// has no valid host.
+    package func connectedHost(for url: String) -> String? {
+        guard reachBox?.value.routing.unixSocket == nil else { return nil }
+        let isSecure = url.prefix(6).equalsIgnoringASCIICase("https:")
+        let proxy = ProxySettings.ofProcess.proxy(for: url, isSecure: isSecure, options: PreparedOptions(self))
+        guard let proxy else { return RouteTarget(url: url)?.host }
+        return URL(string: proxy.url.containsScalars(of: "://") ? proxy.url : "http://\(proxy.url)")?.host
+    }
+
     /// Whether a proxy is asked at all: not over a Unix domain socket, nor for HTTP/3 only.
     var mayUseProxy: Bool { reachBox?.value.routing.unixSocket == nil && httpVersion != .http3Only }
 }

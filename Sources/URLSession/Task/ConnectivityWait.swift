@@ -1,19 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCore
 import CurlewHTTP
+import CurlewTransport
 import CurlewURLLoading
+import Dispatch
 
-/// Waits for a route to a host.
+/// Waits for a route to a host, before the first exchange of a task. Thread-safe.
+///
+/// What is asked is the kernel's routing table; nothing is sent but, for a name, the lookup of its addresses.
 final class ConnectivityWait: Sendable {
-    private let reachability: NetworkReachabilityManager
-
-    /// `nil` if the system does not tell.
-    init?(host: String) {
-        guard let reachability = NetworkReachabilityManager(host: host) else { return nil }
-        self.reachability = reachability
+    enum Event {
+        /// There is no route now. Told at most once, and before the other events.
+        case waits
+        /// There is a route, after so many seconds.
+        case found(after: TimeInterval)
+        /// There was none in time.
+        case timedOut
     }
 
-    func run(
-        _ waits: @escaping @Sendable () -> Void, isWanted: @escaping @Sendable () -> Bool, then: @escaping @Sendable () -> Void
-    ) { then() }
+    private struct State {
+        var isOver = false
+        var timer: (any DispatchSourceTimer)?
+        /// Released at the end, as they retain the task, which retains the wait.
+        var tell: (@Sendable (Event) -> Void)?
+        var isWanted: (@Sendable () -> Bool)?
+    }
+
+    /// In place of the system's, for tests.
+    @TaskLocal static var provider: (any NetworkPathProvider)?
+
+    private let host: NetworkReachabilityManager
+    /// The default route. A name that can't be resolved has no route, but where there is a network, waiting would not help.
+    private let network: NetworkReachabilityManager?
+    private let start = ContinuousClock.now
+    private let state = Lock(State())
+    /// Routes are looked up here, as that may block.
+    private let queue = DispatchQueue(label: "curlew.urlsession.connectivity", target: .global(qos: .utility))
+
+    /// `nil` if the system does not tell, and for a URL without a host on the network.
+    convenience init?(for url: URL, _ options: TransferOptions) {
+        if let provider = Self.provider {
+            self.init(NetworkReachabilityManager(provider: provider), network: nil)
+        } else {
+            guard let name = options.connectedHost(for: url.absoluteString), let host = NetworkReachabilityManager(host: name),
+                let network = NetworkReachabilityManager()
+            else { return nil }
+            let isAddress = name.utf8.contains(UInt8(ascii: ":")) || name.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) }
+            self.init(host, network: isAddress ? nil : network)
+        }
+    }
+
+    private init(_ host: NetworkReachabilityManager, network: NetworkReachabilityManager?) {
+        self.host = host
+        self.network = network
+    }
+
+    // MARK: Waiting
+
+    /// Looks for a route, and waits for one if there is none.
+    ///
+    /// - Parameters:
+    ///   - limit: how long it waits, in seconds; infinity for no limit.
+    ///   - tell: receives what happens, on a queue of the wait.
+    ///   - isWanted: asked before each step; `false` ends the wait.
+    func run(atMost limit: TimeInterval, _ tell: @escaping @Sendable (Event) -> Void, isWanted: @escaping @Sendable () -> Bool) {
+        state.withLock { state in
+            guard !state.isOver else { return }
+            state.tell = tell
+            state.isWanted = isWanted
+        }
+        queue.async { [self] in
+            guard state.withLock({ $0.isWanted })?() ?? false else { return stop() }
+            guard hasNoRoute else { return end(.found(after: 0)) }
+            state.withLock { $0.tell }?(.waits)
+            // Listens before it looks again, so that no change is missed.
+            guard listen(to: host), network.map({ listen(to: $0) }) ?? true else { return end(.found(after: waited)) }
+            startTimer(limit)
+        }
+    }
+
+    /// Ends the wait, without another call.
+    func stop() { over() }
+
+    private var hasNoRoute: Bool {
+        guard host.networkReachabilityStatus == .notReachable else { return false }
+        return network.map { $0.networkReachabilityStatus == .notReachable } ?? true
+    }
+
+    private var waited: TimeInterval {
+        let time = start.duration(to: .now).components
+        return TimeInterval(time.seconds) + TimeInterval(time.attoseconds) / 1e18
+    }
+
+    /// Listens to a manager, which first tells how it is; `false` if the system does not tell of changes.
+    private func listen(to manager: NetworkReachabilityManager) -> Bool {
+        manager.listenerQueue = queue
+        manager.listener = { [weak self] status in
+            guard let self, status != .notReachable else { return }
+            end(.found(after: waited))
+        }
+        guard manager.startListening() else { return false }
+        // A stop in the meantime has found nothing to stop.
+        if state.withLock({ $0.isOver }) { manager.stopListening() }
+        return true
+    }
+
+    private func startTimer(_ limit: TimeInterval) {
+        guard limit < 1e9 else { return }
+        let timer = DispatchSource.makeTimerSource(queue: queue)
+        timer.schedule(deadline: .now() + max(limit - waited, 0))
+        timer.setEventHandler { [weak self] in self?.end(.timedOut) }
+        timer.activate()
+        let isOver = state.withLock { state in
+            if !state.isOver { state.timer = timer }
+            return state.isOver
+        }
+        if isOver { timer.cancel() }
+    }
+
+    private func end(_ event: Event) {
+        guard let (tell, isWanted) = over() else { return }
+        if isWanted() { tell(event) }
+    }
+
+    /// Ends the wait; returns whom to tell of it, once.
+    @discardableResult
+    private func over() -> (tell: @Sendable (Event) -> Void, isWanted: @Sendable () -> Bool)? {
+        let (timer, tell, isWanted) = state.withLock { state in
+            state.isOver = true
+            return (state.timer.take(), state.tell.take(), state.isWanted.take())
+        }
+        timer?.cancel()
+        host.stopListening()
+        network?.stopListening()
+        guard let tell, let isWanted else { return nil }
+        return (tell, isWanted)
+    }
 }

@@ -44,15 +44,23 @@ extension URLSessionTask {
 
     private func startWhenConnected() {
         let request = values.withLock { $0.replacement } ?? work.request
-        guard session.waitsForConnectivity, let host = request?.url?.host, let wait = ConnectivityWait(host: host) else { return load() }
-        wait.run {
-            self.tell { (delegate: any URLSessionTaskDelegate, task) in
-                delegate.urlSession(task.session, taskIsWaitingForConnectivity: task)
+        guard session.waitsForConnectivity, let url = request?.url, !LocalLoad.loads(url) else { return load() }
+        let configuration = session.curlew.session.configuration
+        guard let wait = ConnectivityWait(for: url, configuration.options) else { return load() }
+        values.withLock { $0.wait = wait }
+        wait.run(atMost: configuration.timeoutIntervalForResource) { event in
+            switch event {
+            case .waits:
+                self.tell { (delegate: any URLSessionTaskDelegate, task) in
+                    delegate.urlSession(task.session, taskIsWaitingForConnectivity: task)
+                }
+            case .found(let waited):
+                self.values.withLock { ($0.wait, $0.waited) = (nil, waited) }
+                self.load()
+            case .timedOut: self.endUnstarted(with: URLError.of(.timedOut, self))
             }
         } isWanted: {
             self.isWanted
-        } then: {
-            self.load()
         }
     }
 
@@ -112,17 +120,23 @@ extension URLSessionTask {
     private func run(_ urlRequest: URLRequest? = nil, _ make: (SessionManager, RequestOptions) -> Request) {
         guard isWanted else { return }
         let request = make(session.curlew, options(for: urlRequest))
-        let (state, progress) = values.withLock { values in
+        var (state, progress) = values.withLock { values in
             values.request = request
             return (values.state, values.progress)
         }
         if let progress { report(request, to: progress) }
         if hasDelegate { listenForInterimResponses(of: request) }
-        // What other threads have called in between found no request.
-        switch state {
-        case .suspended: request.suspend()
-        case .canceling, .completed: request.cancel()
-        case .running: break
+        // What other threads have called in between found no request. What they call meanwhile does, perhaps before this thread has done
+        // what came before that.
+        var current = State.running
+        while current != state {
+            switch state {
+            case .suspended: request.suspend()
+            case .canceling, .completed: request.cancel()
+            case .running: request.resume()
+            }
+            current = state
+            state = values.withLock { $0.state }
         }
         request.whenFinished { self.requestEnded(request) }
     }
@@ -130,7 +144,12 @@ extension URLSessionTask {
     private func options(for request: URLRequest?) -> RequestOptions {
         var options = RequestOptions()
         if let timeout = request?.timeoutInterval, timeout != 60, timeout > 0 { options.connectTimeout = .seconds(min(timeout, 1e9)) }
-        let (priority, closures) = values.withLock { ($0.priority, $0.closures) }
+        let (priority, closures, waited) = values.withLock { ($0.priority, $0.closures, $0.waited) }
+        // The time without a network counts for the whole.
+        if waited > 0 {
+            let whole = session.curlew.session.configuration.timeoutIntervalForResource
+            options.totalTimeout = .seconds(min(max(whole - waited, 0.001), 1e9))
+        }
         if priority != Self.defaultPriority { options.priority = Int((7 * (1 - min(max(priority, 0), 1))).rounded()) }
         if closures != nil || hasDelegate {
             options.ownership = RequestOwnership(self)

@@ -98,6 +98,10 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         var localCounts: (sent: Int64, received: Int64)?
         /// Continues a task without a request of Core that has found itself suspended.
         var resumption: (@Sendable () -> Void)?
+        /// The wait for a network before the first exchange.
+        var wait: ConnectivityWait?
+        /// How long that was, in seconds.
+        var waited: TimeInterval = 0
         /// What was measured of a task without a request of Core.
         var metrics: TaskMetrics?
         /// The server about which a delegate was last asked, and whether that has ended the task.
@@ -321,7 +325,8 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     /// Ends a task that has no request, which is not running.
     func endUnstarted(with error: any Error) {
-        let resumption = values.withLock { $0.resumption.take() }
+        let (wait, resumption) = values.withLock { ($0.wait.take(), $0.resumption.take()) }
+        wait?.stop()
         // Released after unlocking, as it may remove a file.
         withExtendedLifetime(resumption) { end(Outcome(error: error)) }
     }

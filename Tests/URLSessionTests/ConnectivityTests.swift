@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+import CurlewTestSupport
+import CurlewTransport
+import Testing
+
+@testable import CurlewURLSession
+
+@Suite(.timeLimit(.minutes(1))) struct ConnectivityTests {
+    /// A network that the test changes.
+    private final class Network: NetworkPathProvider {
+        private struct State {
+            var isThere: Bool
+            var lookups = 0
+            var watchers: [AsyncStream<Void>.Continuation] = []
+            var ended = 0
+        }
+
+        private let state: Lock<State>
+
+        init(isThere: Bool) {
+            state = Lock(State(isThere: isThere))
+        }
+
+        var lookups: Int { state.withLock { $0.lookups } }
+        /// How many have watched the changes, and how many do not any more.
+        var watched: (all: Int, ended: Int) { state.withLock { ($0.watchers.count, $0.ended) } }
+
+        func currentPath() -> NetworkPath? {
+            state.withLock { state in
+                state.lookups += 1
+                return NetworkPath(interface: state.isThere ? "eth0" : nil)
+            }
+        }
+
+        func changes() -> AsyncStream<Void>? {
+            let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+            continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.ended += 1 } }
+            state.withLock { $0.watchers.append(continuation) }
+            return stream
+        }
+
+        func change(isThere: Bool) {
+            let watchers = state.withLock { state in
+                state.isThere = isThere
+                return state.watchers
+            }
+            for watcher in watchers { watcher.yield() }
+        }
+    }
+
+    private let server: LoopbackServer
+    private let recorder = CallRecorder()
+
+    init() throws {
+        server = try LoopbackServer.standard()
+    }
+
+    private func session(_ change: (URLSessionConfiguration) -> Void = { _ in }) -> URLSession {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.curlew.proxy = .none
+        configuration.waitsForConnectivity = true
+        change(configuration)
+        return URLSession(configuration: configuration, delegate: recorder, delegateQueue: nil)
+    }
+
+    private func start(_ task: URLSessionTask, in network: Network) {
+        ConnectivityWait.$provider.withValue(network) { task.resume() }
+    }
+
+    private func task(_ session: URLSession) throws -> URLSessionDataTask {
+        session.dataTask(with: try #require(URL(string: server.url("/bytes/5"))))
+    }
+
+    // U3.3
+    @Test func `a task waits for a route, tells once, and starts when there is one`() async throws {
+        let session = session()
+        defer { session.invalidateAndCancel() }
+        let network = Network(isThere: false)
+        let task = try task(session)
+        start(task, in: network)
+        await recorder.calls.wait(for: 1)
+        #expect(recorder.calls.elements == ["waiting"])
+        #expect(await eventually { network.watched.all == 1 })
+        network.change(isThere: false)
+        #expect(server.requestCount == 0 && task.state == .running)
+        network.change(isThere: true)
+        await recorder.completions.wait(for: 1)
+        #expect(recorder.calls.elements == ["waiting", "response", "data", "metrics", "complete"])
+        #expect(recorder.seen.errors.first.map { $0 == nil } == true)
+        #expect(await eventually { network.watched == (1, 1) })
+        #expect(task.values.withLock { $0.wait == nil })
+    }
+
+    // U3.3
+    @Test func `with a route the delegate hears of no wait, and nothing is watched`() async throws {
+        let session = session()
+        defer { session.invalidateAndCancel() }
+        let network = Network(isThere: true)
+        start(try task(session), in: network)
+        await recorder.completions.wait(for: 1)
+        #expect(recorder.calls.elements == ["response", "data", "metrics", "complete"])
+        #expect(network.lookups == 1 && network.watched == (0, 0))
+    }
+
+    // U3.3
+    @Test func `a session that does not wait looks for no route`() async throws {
+        let session = session { $0.waitsForConnectivity = false }
+        defer { session.invalidateAndCancel() }
+        let network = Network(isThere: false)
+        start(try task(session), in: network)
+        await recorder.completions.wait(for: 1)
+        #expect(network.lookups == 0)
+        #expect(recorder.seen.body.count == 5)
+    }
+
+    // U3.3
+    @Test func `the wait ends with the time for the whole`() async throws {
+        let session = session { $0.timeoutIntervalForResource = 0.2 }
+        defer { session.invalidateAndCancel() }
+        let network = Network(isThere: false)
+        let start = ContinuousClock.now
+        let task = try task(session)
+        self.start(task, in: network)
+        await recorder.completions.wait(for: 1)
+        #expect(start.duration(to: .now) >= .milliseconds(200))
+        #expect(recorder.calls.elements == ["waiting", "metrics", "complete"])
+        let error = try #require(recorder.seen.errors.first as? URLError)
+        #expect(error.code == .timedOut && error.failingURL == task.originalRequest?.url)
+        #expect(await eventually { network.watched == (1, 1) })
+    }
+
+    // U3.3
+    @Test func `the time without a network counts for the whole`() async throws {
+        let session = session { $0.timeoutIntervalForResource = 1 }
+        defer { session.invalidateAndCancel() }
+        let network = Network(isThere: false)
+        let began = ContinuousClock.now
+        start(session.dataTask(with: try #require(URL(string: server.url("/silent")))), in: network)
+        #expect(await eventually { network.watched.all == 1 })
+        while began.duration(to: .now) < .milliseconds(700) { await Task.yield() }
+        let found = ContinuousClock.now
+        network.change(isThere: true)
+        await recorder.completions.wait(for: 1)
+        #expect((recorder.seen.errors.first as? URLError)?.code == .timedOut)
+        // Less than the whole second from then on.
+        #expect(found.duration(to: .now) < .milliseconds(900))
+    }
+
+    // U3.3
+    @Test func `a waiting task can be cancelled and suspended`() async throws {
+        let session = session()
+        let network = Network(isThere: false)
+        let cancelled = try task(session)
+        start(cancelled, in: network)
+        await recorder.calls.wait(for: 1)
+        cancelled.cancel()
+        await recorder.completions.wait(for: 1)
+        #expect((recorder.seen.errors.first as? URLError)?.code == .cancelled)
+        #expect(await eventually { network.watched.all == network.watched.ended })
+
+        let suspended = try task(session)
+        start(suspended, in: network)
+        #expect(await eventually { network.watched.all == 2 })
+        suspended.suspend()
+        network.change(isThere: true)
+        #expect(await eventually { suspended.curlew != nil })
+        #expect(suspended.state == .suspended)
+        suspended.resume()
+        await recorder.completions.wait(for: 2)
+        #expect(recorder.seen.body.count == 5)
+
+        network.change(isThere: false)
+        start(try task(session), in: network)
+        #expect(await eventually { network.watched.all == 3 })
+        session.invalidateAndCancel()
+        await recorder.completions.wait(for: 3)
+        #expect(await eventually { network.watched == (3, 3) })
+    }
+
+    // U3.3
+    @Test func `this machine is reachable, and so are hosts of which nothing is known`() async throws {
+        let session = session()
+        defer { session.invalidateAndCancel() }
+        try task(session).resume()
+        await recorder.completions.wait(for: 1)
+        #expect(recorder.calls.elements == ["response", "data", "metrics", "complete"])
+        // No wait where there is no host, nor over a Unix domain socket.
+        #expect(ConnectivityWait(for: URL(fileURLWithPath: "/x"), TransferOptions()) == nil)
+        var options = TransferOptions()
+        options.unixSocketPath = "/run/none"
+        #expect(options.connectedHost(for: "http://example.org/") == nil)
+        options = TransferOptions()
+        options.proxy = .url("http://ann:x@proxy.example:3128")
+        #expect(options.connectedHost(for: "https://example.org/") == "proxy.example")
+        options.proxy = .none
+        #expect(options.connectedHost(for: "https://[::1]:8443/") == "::1")
+    }
+}
