@@ -123,6 +123,22 @@ import Testing
         #expect((task.response as? HTTPURLResponse)?.statusCode == 302)
     }
 
+    // U2.3
+    @Test func `a body that is wanted at the end comes in one piece, and no task becomes a stream`() async throws {
+        let session = session()
+        defer { session.invalidateAndCancel() }
+        let task = session.dataTask(with: try server.address("/bytes/3000000"))
+        task.prefersIncrementalDelivery = false
+        task.resume()
+        #expect(await delegate.completion() == nil)
+        #expect(delegate.calls.elements == ["created 1", "response", "metrics", "data", "complete"])
+        #expect(delegate.body.count == 3_000_000)
+        delegate.disposition = .becomeStream
+        session.dataTask(with: try server.address("/json")).resume()
+        await delegate.errors.wait(for: 2)
+        #expect((delegate.errors.elements[1] as? URLError)?.code == .unsupportedURL)
+    }
+
     // U2.1
     @Test func `an invalidated session calls its delegate last, and releases it`() async throws {
         weak var released: RecordingDelegate?

@@ -13,7 +13,7 @@ open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {  // as its 
         } answered: { [self] answer in
             if answer == .becomeStream {
                 let error = URLError.of(.unsupportedURL, self)
-                values.withLock { $0.error = error }
+                values.withLock { $0.failure = error }
             }
             completion(answer ?? .allow)
         }
@@ -32,7 +32,7 @@ open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {  // as its 
     func take(_ piece: Data, _ taken: @escaping @Sendable () -> Void) {
         guard prefersIncrementalDelivery else {
             values.withLock { values in
-                if values.data == nil { values.data = piece } else { values.data?.append(piece) }
+                if values.collected == nil { values.collected = piece } else { values.collected?.append(piece) }
             }
             return taken()
         }

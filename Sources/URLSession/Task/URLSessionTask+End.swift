@@ -10,7 +10,7 @@ extension URLSessionTask {
     func requestEnded(_ request: Request) {
         var outcome = Outcome()
         if let error = request.delegate.error {
-            outcome.error = URLError.of(error, self, resumeData: resumeData(of: request))
+            outcome.error = values.withLock { $0.failure } ?? URLError.of(error, self, resumeData: resumeData(of: request))
         } else if let download = request as? DownloadRequest {
             outcome.file = download.fileURL
         }
@@ -67,10 +67,11 @@ extension URLSessionTask {
         }
         switch completion {
         case .awaited: break
+        // A task that has failed shows its response as its property.
         case .data(let handler):
-            outcome.error == nil ? handler(outcome.data ?? Data(), response, nil) : handler(nil, response, outcome.error)
+            outcome.error == nil ? handler(outcome.data ?? Data(), response, nil) : handler(nil, nil, outcome.error)
         case .file(let handler):
-            handler(outcome.error == nil ? outcome.file : nil, response, outcome.error)
+            outcome.error == nil ? handler(outcome.file, response, nil) : handler(nil, nil, outcome.error)
             removeFile()
         case .delegate: tellDelegate(outcome)
         }
@@ -84,6 +85,7 @@ extension URLSessionTask {
     }
 
     private func tellDelegate(_ outcome: Outcome) {
+        if let task = self as? URLSessionDataTask, let collected = values.withLock({ $0.collected.take() }) { task.give(collected) }
         if let download = self as? URLSessionDownloadTask, outcome.error == nil, let file = outcome.file {
             tellNow { (delegate: any URLSessionDownloadDelegate, task) in
                 delegate.urlSession(task.session, downloadTask: download, didFinishDownloadingTo: file)

@@ -91,6 +91,10 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         /// The complete file of a download.
         var file: URL?
         var data: Data?
+        /// The body of a task that delivers it at the end.
+        var collected: Data?
+        /// Why the task fails, where Core's error does not tell.
+        var failure: (any Error)?
         /// The download that has taken the place of a data task.
         var successor: URLSessionDownloadTask?
         var written = WrittenBytes()
