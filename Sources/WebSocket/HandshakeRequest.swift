@@ -6,7 +6,7 @@ import CurlewHTTP
 /// The client's handshake (RFC 6455, section 4.1), validated and serialized.
 struct HandshakeRequest: Sendable {
     /// Header fields that the handshake sets itself, or that would break it.
-    private static let ownFields = [
+    static let ownFields = [
         "Connection", "Upgrade", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Extensions", "Sec-WebSocket-Accept",
         "Content-Length", "Transfer-Encoding",
     ]

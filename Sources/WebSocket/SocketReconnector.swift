@@ -181,7 +181,7 @@ final class SocketReconnector: Sendable {
         progress.head = result?.response
         if let response = result?.response {
             if let url = request.cookieURL { session.storeCookies(of: response, from: url) }
-            session.noteSecurity(of: response, from: request.url)
+            session.noteSecurity(of: response, from: request.url, owner: configuration.layer?.owner)
         }
         switch result {
         case .switched(let response, let rest): return (response, rest)
@@ -221,21 +221,30 @@ final class SocketReconnector: Sendable {
     ) throws -> (StreamRequest, Session) {
         guard let manager = manager.withLock({ $0.manager }) else { throw CurlewError.sessionInvalidated }
         let deadline = deadline.withLock { $0 }
+        let layer = configuration.layer
+        var options = options
+        // One for each connection, as it ends with that.
+        if let owner = layer?.owner {
+            options = options ?? RequestOptions()
+            options?.ownership = RequestOwnership(owner)
+        }
         let stream = manager.handshakeStream(urlRequest, interceptor: interceptor, options: options) {
-            [subprotocols, options, compression = configuration.compression] adapted, session in
+            [subprotocols, deadlineHeader = options?.deadlineHeader, compression = configuration.compression] adapted, session in
             var adapted = adapted
-            if let name = options?.deadlineHeader, let deadline, adapted.url != nil {
+            if let name = deadlineHeader, let deadline, adapted.url != nil {
                 adapted.setValue(deadline.headerValue, forHTTPHeaderField: name)
             }
             let given = adapted.url
             if let given { adapted.url = session.secured(given) }
+            let isUpgraded = adapted.url != given
+            if let layer { adapted = layer.prepare(adapted, in: session) }
             let request = try HandshakeRequest(
-                adapted, subprotocols: subprotocols, defaults: session.configuration.headers, compression: compression,
-                cookies: { session.cookieField(for: $0, given: $1) })
+                adapted, subprotocols: subprotocols, defaults: layer == nil ? session.configuration.headers : [:],
+                compression: compression, cookies: { session.cookieField(for: $0, given: $1) })
             sent.withLock { $0 = request }
             return StreamHandshake(
                 host: request.host, port: request.port, isSecure: request.isSecure, url: request.url, headers: request.headers,
-                isReconnection: isReconnection, isUpgraded: adapted.url != given, bytes: { request.bytes(with: $0) })
+                isReconnection: isReconnection, isUpgraded: isUpgraded, bytes: { request.bytes(with: $0) })
         }
         stream.resume()
         return (stream, manager.session)

@@ -56,11 +56,15 @@ struct SocketState: Sendable {
     private(set) var status = WebSocketState.connecting(attempt: 1)
     /// Counts the changes of `status`.
     private(set) var statusNumber = 1
+    /// The handshake of the last connection that was open.
+    private(set) var handshake: WebSocketHandshake?
     /// Why the connection is being closed.
     private(set) var closing: Closing?
     /// The user's closure, after which there is no reconnection.
     private(set) var userClosure: WebSocketClosure?
     private(set) var end: Result<WebSocketClosure, any Error>?
+    /// The server's close frame on this connection, also where it answers the user's.
+    private(set) var peerClosure: WebSocketClosure?
     /// Whether the close frame has been sent, or can't be any more.
     private(set) var isSendingFinished = false
     /// Whether the connection was aborted because closing timed out.
@@ -76,6 +80,13 @@ struct SocketState: Sendable {
     private var outboxSize = 0
     /// The part of `outboxSize` that was taken and is not sent yet.
     private var sizeInFlight = 0
+    /// The numbers of the last message that was queued, and of the last one that was written or lost.
+    private(set) var lastQueued = 0
+    private(set) var lastWritten = 0
+    /// The number of messages that were taken and are not sent yet.
+    private(set) var countInFlight = 0
+    /// The messages that were in flight when the last connection ended.
+    private(set) var lost = 0..<0
     private var controls: [Control] = []
     private var isCloseTaken = false
     private var pings: [Ping] = []
@@ -97,6 +108,7 @@ struct SocketState: Sendable {
     }
 
     mutating func opened(_ handshake: WebSocketHandshake) {
+        self.handshake = handshake
         set(closing == nil ? .open(handshake) : .closing)
     }
 
@@ -104,6 +116,10 @@ struct SocketState: Sendable {
     mutating func connectionEnded() {
         outboxSize -= sizeInFlight
         sizeInFlight = 0
+        lost = lastWritten + 1..<lastWritten + 1 + countInFlight
+        lastWritten += countInFlight
+        countInFlight = 0
+        peerClosure = nil
         controls = []
         isCloseTaken = false
         isSendingFinished = false
@@ -151,6 +167,7 @@ struct SocketState: Sendable {
         if let terminalError { throw terminalError }
         outbox.append(message)
         outboxSize += Self.size(of: message)
+        lastQueued += 1
         return hasRoomToSend
     }
 
@@ -186,6 +203,7 @@ struct SocketState: Sendable {
     private mutating func takeMessages(into batch: inout Batch) {
         while sizeInFlight < Self.batchSize, let message = outbox.popFirst() {
             sizeInFlight += Self.size(of: message)
+            countInFlight += 1
             batch.messages.append(message)
         }
     }
@@ -194,6 +212,8 @@ struct SocketState: Sendable {
     mutating func batchSent(_ batch: Batch) {
         outboxSize -= sizeInFlight
         sizeInFlight = 0
+        lastWritten += countInFlight
+        countInFlight = 0
         if batch.close != nil { isSendingFinished = true }
     }
 
@@ -289,6 +309,7 @@ struct SocketState: Sendable {
 
     /// Records the server's close frame.
     mutating func receivedClose(_ closure: WebSocketClosure) {
+        peerClosure = closure
         guard closing != nil else { return begin(.byPeer(closure)) }
         // Both sides close at once: queued messages can't be sent any more.
         outbox.removeAll()

@@ -8,6 +8,8 @@ import CurlewHTTP
 package final class Watched<State: Sendable>: Sendable {
     private struct Waiter {
         let number: Int
+        /// Whether it is resumed after the others that a change resumes.
+        var isLast = false
         /// Takes what the task needs, if available, and returns the closure that resumes it.
         let attempt: @Sendable (inout State) -> (@Sendable () -> Void)?
         let cancel: @Sendable () -> Void
@@ -20,9 +22,11 @@ package final class Watched<State: Sendable>: Sendable {
 
         mutating func attemptAll(_ wakeups: inout [@Sendable () -> Void]) {
             var index = 0
+            var last: [@Sendable () -> Void] = []
+            defer { if !last.isEmpty { wakeups += last } }
             while index < waiters.count {
                 if let resume = waiters[index].attempt(&state) {
-                    wakeups.append(resume)
+                    if waiters[index].isLast { last.append(resume) } else { wakeups.append(resume) }
                     waiters.remove(at: index)
                     // Taking may have changed the state to what an earlier waiter needs, so the scan restarts.
                     index = 0
@@ -78,6 +82,43 @@ package final class Watched<State: Sendable>: Sendable {
                 contents.waiters.firstIndex { $0.number == number }.map { contents.waiters.remove(at: $0) }
             }
             waiter?.cancel()
+        }
+    }
+
+    /// Calls `body` once with what `take` returns: at once or, if that is `nil`, from the thread of the change that makes it a value, after
+    /// those who have waited longer. Returns a number for ``forget(_:)``.
+    ///
+    /// - Parameter isLast: whether the call comes after those of all others that the same change resumes.
+    @discardableResult
+    package func when<R: Sendable>(
+        isLast: Bool = false, _ take: @escaping @Sendable (inout State) -> R?, _ body: @escaping @Sendable (R) -> Void
+    ) -> Int {
+        var wakeups: [@Sendable () -> Void] = []
+        let number = contents.withLock { contents -> Int in
+            contents.lastNumber += 1
+            let number = contents.lastNumber
+            contents.waiters.append(
+                Waiter(
+                    number: number, isLast: isLast,
+                    attempt: { state in
+                        guard let result = take(&state) else { return nil }
+                        return { body(result) }
+                    },
+                    cancel: {}))
+            contents.attemptAll(&wakeups)
+            return number
+        }
+        for resume in wakeups { resume() }
+        return number
+    }
+
+    /// Ends a wait of ``when(isLast:_:_:)``; `false` if its closure was called, or is about to be.
+    @discardableResult
+    package func forget(_ number: Int) -> Bool {
+        contents.withLock { contents in
+            guard let index = contents.waiters.firstIndex(where: { $0.number == number }) else { return false }
+            contents.waiters.remove(at: index)
+            return true
         }
     }
 

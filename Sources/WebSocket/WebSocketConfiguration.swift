@@ -53,6 +53,9 @@ public struct WebSocketConfiguration: Sendable {
     /// Whether and how a lost connection is re-established; never by default.
     public var reconnection = WebSocketReconnection.never
 
+    /// Takes part in each handshake; `nil`, the default, for none.
+    package var layer: (any HandshakeLayer)?
+
     /// The clock that measures the timeouts.
     package var clock: any Clock<Duration> = ContinuousClock()
 

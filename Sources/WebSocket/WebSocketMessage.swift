@@ -74,7 +74,7 @@ public struct WebSocketCloseCode: RawRepresentable, Sendable, Hashable {
 
     /// Whether this client may send the code. Codes are not restricted by direction, although RFC 6455, section 7.4.1, defines 1010 for
     /// clients and 1011 for servers.
-    var maySend: Bool { mayBeReceived || self == .noStatus }
+    package var maySend: Bool { mayBeReceived || self == .noStatus }
 }
 
 /// How a connection was closed: the contents of the peer's close frame, or a code that represents its absence.

@@ -309,7 +309,7 @@ public final class SessionTask: Sendable {
     private var stream: (any StreamHandle)? {
         let (stream, driver) = values.withLock { ($0.stream, $0.driver) }
         guard stream == nil, let driver, case .stream(let request) = original else { return stream }
-        let made = transport.makeStream(driver.session.outgoing(request, driver.ownedTask), id: taskIdentifier, observer: driver)
+        let made = transport.makeStream(driver.outgoing(request), id: taskIdentifier, observer: driver)
         return values.withLock { progress in
             guard progress.driver != nil else { return nil }
             // Another thread may have made one.

@@ -28,10 +28,12 @@ final class StreamRequestInput: InputStream {
     }
 
     private let request: StreamRequest
-    private let state = Lock(State())
+    private let state: Lock<State>
 
-    init(_ request: StreamRequest) {
+    /// - Parameter rest: what is read before the bytes of the connection.
+    init(_ request: StreamRequest, _ rest: Data) {
         self.request = request
+        state = Lock(State(rest: rest))
         super.init(data: Data())
     }
 

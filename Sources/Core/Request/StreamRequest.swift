@@ -40,6 +40,16 @@ open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
         try await connection.write(data)
     }
 
+    /// Sends bytes as ``write(_:)`` does; calls `done` once, on any thread.
+    package func write(_ data: Data, done: @escaping @Sendable (Result<Void, any Error>) -> Void) {
+        connection.write(data, done: done)
+    }
+
+    /// Closes the receiving side for the program: what is received from now on is dropped.
+    package func closeRead() {
+        connection.buffer.drop()
+    }
+
     /// Closes the sending side after the written bytes, which the peer receives completely. The receiving side stays open.
     public func closeWrite() {
         connection.closeWrite()
@@ -56,9 +66,12 @@ open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
 
     /// Returns the connection as a pair of Foundation's streams. Their reads and writes block, so use them on a thread of their own.
     /// Closing the output stream closes the sending side; closing both ends the connection.
-    public func captureStreams() -> (input: InputStream, output: OutputStream) {
+    public func captureStreams() -> (input: InputStream, output: OutputStream) { captureStreams(after: Data()) }
+
+    /// The same, with bytes that the input stream has before all others: they were received, and not read.
+    package func captureStreams(after rest: Data) -> (input: InputStream, output: OutputStream) {
         connection.noteReader()
-        return (StreamRequestInput(self), StreamRequestOutput(self))
+        return (StreamRequestInput(self, rest), StreamRequestOutput(self))
     }
 }
 

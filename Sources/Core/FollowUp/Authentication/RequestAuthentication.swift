@@ -82,6 +82,18 @@ extension RequestDriver {
         return outgoing
     }
 
+    /// The same for a raw stream: adds the host's trust policy, and leaves out a client certificate that names no origins where the handshake
+    /// was redirected to another one.
+    func outgoing(_ request: StreamTransferRequest) -> StreamTransferRequest {
+        var outgoing = session.outgoing(request, ownedTask)
+        guard let first = settings?.options.certificateURL, let certificate = outgoing.options.tls.clientCertificate,
+            certificate.origins == nil
+        else { return outgoing }
+        let host = request.host.utf8.contains(UInt8(ascii: ":")) ? "[\(request.host)]" : request.host
+        if !isSameOrigin("https://\(host):\(request.port)", as: first) { outgoing.options.tls.clientCertificate = nil }
+        return outgoing
+    }
+
     /// Adds the header field with the time that remains, to the origin of the request.
     private func add(_ deadline: RequestDeadline, to outgoing: inout TransferRequest) {
         guard let name = settings?.options.deadlineHeader, let original = task?.originalTransfer,

@@ -70,8 +70,12 @@ extension Session {
     }
 
     /// Notes what the response to a handshake says about its host. May block, so it must not run on the event loop's thread.
-    package func noteSecurity(of head: ResponseHead, from url: String) {
+    ///
+    /// - Parameter owner: who has evaluated the host in place of the session's delegate; `nil`, the default, for none.
+    package func noteSecurity(of head: ResponseHead, from url: String, owner: (any RequestOwner)? = nil) {
         guard let change = securityChange(in: head, from: url) else { return }
-        note(change, under: exchangeOptions(configuration.options.tls, host: change.host, port: change.port))
+        let closures = owner.flatMap { $0.closures.values.taskDidReceiveServerTrust == nil ? nil : $0.closures }
+        let owned = closures.map { OwnedTask(closures: $0, task: nil) }
+        note(change, under: exchangeOptions(configuration.options.tls, host: change.host, port: change.port, owned))
     }
 }
