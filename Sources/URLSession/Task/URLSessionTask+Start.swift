@@ -87,7 +87,7 @@ extension URLSessionTask {
                 return made
             }
             if let stream { hand(over: stream) }
-        case .connection: break
+        case .connection(let request): connect(replacement ?? request)
         }
     }
 

@@ -327,6 +327,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Starts the task, on the thread that resumes it.
     func begin() { startWhenDue() }
 
+    /// Makes the connection of a task whose work is one, when it is due.
+    func connect(_ request: URLRequest?) {}
+
     /// Ends a task that has no request, which is not running.
     func endUnstarted(with error: any Error) {
         let (wait, resumption) = values.withLock { ($0.wait.take(), $0.resumption.take()) }
