@@ -90,6 +90,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {  
     private static func makeCurlew(storages: CurlewURLLoading.URLSessionConfiguration?) -> SessionConfiguration {
         var curlew = SessionConfiguration()
         curlew.timeoutIntervalForRequest = 60
+        curlew.connectTimeout = curlew.idleTimeout
         curlew.timeoutIntervalForResource = 7 * 86_400
         curlew.connections.maximumConnectionsPerHost = 6
         curlew.maximumBodySize = .max
@@ -112,7 +113,10 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {  
     /// `URLRequest.timeoutInterval` counts instead unless it is 60.
     open var timeoutIntervalForRequest: TimeInterval {
         get { curlew.timeoutIntervalForRequest }
-        set { curlew.timeoutIntervalForRequest = newValue }
+        set {
+            curlew.timeoutIntervalForRequest = newValue
+            curlew.connectTimeout = curlew.idleTimeout
+        }
     }
 
     /// The longest time for a task in seconds; 7 days by default.

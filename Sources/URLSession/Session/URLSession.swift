@@ -300,4 +300,32 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
     ) -> URLSessionDownloadTask {
         enter { URLSessionDownloadTask(self, $0, .resumedDownload(resumeData), .file(completionHandler)) }
     }
+
+    // MARK: Connections
+
+    // They have a delegate only, and no handler.
+
+    /// Makes a task that opens a WebSocket (RFC 6455). The URL's scheme is `ws` or `wss`; with another one than these, `http` and `https`,
+    /// the task fails with `URLError.unsupportedURL`.
+    open func webSocketTask(with url: URL) -> URLSessionWebSocketTask { webSocketTask(with: url, protocols: []) }
+
+    /// Makes a task that opens a WebSocket and offers subprotocols, in the order of preference; the server's choice is passed to
+    /// ``URLSessionWebSocketDelegate/urlSession(_:webSocketTask:didOpenWithProtocol:)``. The task fails with `URLError.badURL` if one is no
+    /// token, or there twice.
+    open func webSocketTask(with url: URL, protocols: [String]) -> URLSessionWebSocketTask {
+        enter { URLSessionWebSocketTask(self, $0, URLRequest(url: url), protocols) }
+    }
+
+    /// Makes a task that opens a WebSocket with the URL and the header fields of a request. Those that the handshake sets itself,
+    /// `Connection` or `Sec-WebSocket-Key` for example, are replaced; subprotocols are offered with `Sec-WebSocket-Protocol`. The task
+    /// fails with `URLError.badURL` unless the method is GET and there is no body.
+    open func webSocketTask(with request: URLRequest) -> URLSessionWebSocketTask {
+        enter { URLSessionWebSocketTask(self, $0, request, []) }
+    }
+
+    /// Makes a task that connects to a host, by name or address, over TCP. The port is 1 to 65535; with another one the task fails with
+    /// `URLError.badURL`.
+    open func streamTask(withHostName hostname: String, port: Int) -> URLSessionStreamTask {
+        enter { URLSessionStreamTask(self, $0, host: hostname, port: port) }
+    }
 }

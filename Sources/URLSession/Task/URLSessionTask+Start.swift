@@ -78,7 +78,7 @@ extension URLSessionTask {
             run { $0.download(resumingWith: data, requestOptions: $1) }
         case .streamed(let original):
             let request = (replacement ?? original).completed(body: nil)
-            if LocalLoad.loads(request.url) { return LocalLoad(self, request).start() }
+            if LocalLoad.loads(request.url) { return LocalLoad(self, request).begin() }
             var stream: BodyStream?
             run(request) {
                 let made = $0.streamRequest(request, options: $1)
@@ -151,7 +151,7 @@ extension URLSessionTask {
             options.totalTimeout = .seconds(min(max(whole - waited, 0.001), 1e9))
         }
         if priority != Self.defaultPriority { options.priority = Int((7 * (1 - min(max(priority, 0), 1))).rounded()) }
-        if closures != nil || hasDelegate {
+        if closures != nil || connectionOwner != nil {
             options.ownership = RequestOwnership(self)
         } else if session.offersToClasses {
             options.ownership = RequestOwnership(self, takesPart: false)
