@@ -98,13 +98,16 @@ import Testing
     @Test(arguments: [1, 3]) func `the end of a session completes its transfers and streams, and no other's`(loops: Int) async throws {
         let server = try LoopbackServer.standard()
         defer { server.stop() }
+        // Streams count against libcurl's own limit, where connections are shared.
+        let other = try LoopbackServer.standard()
+        defer { other.stop() }
         let (first, second) = Self.pair(loops: loops, limit: 2)
         let url = server.url("/silent")
         // More than the limit, so that some wait.
         let ended = (0..<5).map { _ in RecordingObserver() }
         for observer in ended { first.start(TransferRequest(url: url), observer: observer) }
         let stream = StreamLog()
-        first.openStream(StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false), observer: stream)
+        first.openStream(StreamTransferRequest(host: "127.0.0.1", port: other.port, isSecure: false), observer: stream)
         let kept = RecordingObserver()
         let handle = second.start(TransferRequest(url: url), observer: kept)
         #expect(await server.waitForRequests(3))
@@ -258,6 +261,23 @@ import Testing
         #expect(last.completion?.metrics.reusedConnection == true)
         let first = await transports[0].run(TransferRequest(url: server.url("/json")))
         #expect(first.completion?.metrics.reusedConnection == false)
+    }
+
+    // U2.6
+    @Test func `if a name may still be resolved when a session ends, its connections are closed at once, and its multi handles later`() async throws {
+        let server = try LoopbackServer.standard()
+        defer { server.stop() }
+        let base = CurlTransport()
+        let transport = SharedTransport(base, configuration: TransportConfiguration())
+        #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
+        _ = await base.visit { loop in for group in loop.groups.values { group.resolvesUntil = loop.now + 1_000_000_000 } }
+        transport.shutDown()
+        await transport.waitUntilShutDown()
+        #expect(await base.visit { $0.endedGroups.map { $0.pools != nil } } == [[true]])
+        #expect(await server.waitForConnectionsToClose())
+        while await base.visit({ $0.endedGroups.count }) != [0] { await Task.yield() }
+        let next = SharedTransport(base, configuration: TransportConfiguration())
+        #expect(await next.run(TransferRequest(url: server.url("/json"))).error == nil)
     }
 
     // U2.6, U2.8
