@@ -264,7 +264,7 @@ import Testing
     }
 
     // U2.6
-    @Test func `if a name may still be resolved when a session ends, its connections are closed at once, and its multi handles later`() async throws {
+    @Test func `the multi handles of a session close later if a name may still be resolved, its connections at once`() async throws {
         let server = try LoopbackServer.standard()
         defer { server.stop() }
         let base = CurlTransport()
