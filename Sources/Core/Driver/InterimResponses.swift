@@ -37,11 +37,14 @@ struct InterimResponses {
 enum InterimReceiver: Sendable {
     case handler(InterimHandler)
     case sequence(AsyncStream<ResponseHead>.Continuation)
+    /// Called at once, on the transport's thread and perhaps inside of the driver's lock.
+    case call(@Sendable (ResponseHead) -> Void)
 
     func receive(_ head: ResponseHead) {
         switch self {
         case .handler(let handler): handler.receive(head)
         case .sequence(let continuation): continuation.yield(head)
+        case .call(let call): call(head)
         }
     }
 
@@ -132,6 +135,10 @@ extension Request {
         driver.add(.handler(InterimHandler(queue: queue ?? session.configuration.callbackQueue, handler: handler)))
         return self
     }
+
+    /// Calls a closure with each interim response at once, before anything that is told of the final one. It must not block, nor call the
+    /// request.
+    package func noteInterimResponses(_ note: @escaping @Sendable (ResponseHead) -> Void) { driver.add(.call(note)) }
 
     /// The interim responses of the request, as ``onInterimResponse(on:perform:)`` hands them over, while they are received.
     ///

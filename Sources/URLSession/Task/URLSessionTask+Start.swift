@@ -26,7 +26,8 @@ extension URLSessionTask {
     private func askAboutDelayedStart() {
         let request = work.request
         guard let request else { return startWhenConnected() }
-        ask(.delayedRequest) { (delegate: any URLSessionTaskDelegate, task, answer: @escaping Answer<(URLSession.DelayedRequestDisposition, URLRequest?)>) in
+        typealias Disposition = (URLSession.DelayedRequestDisposition, URLRequest?)
+        ask(.delayedRequest) { (delegate: any URLSessionTaskDelegate, task, answer: @escaping Answer<Disposition>) in
             delegate.urlSession(task.session, task: task, willBeginDelayedRequest: request) { answer(($0, $1)) }
         } answered: { [self] answer in
             switch answer {
@@ -160,12 +161,12 @@ extension URLSessionTask {
     }
 
     private func listenForInterimResponses(of request: Request) {
-        request.onInterimResponse(on: session.curlew.session.queue) { [weak self, weak request] head in
-            guard let self, let url = request?.task?.currentRequest?.url,
-                let response = HTTPURLResponse(
-                    url: url, statusCode: head.statusCode, httpVersion: head.httpVersion, headerFields: head.headers.dictionary)
-            else { return }
-            tell { (delegate: any URLSessionTaskDelegate, task) in
+        request.noteInterimResponses { [weak self, weak request] head in
+            self?.tell { (delegate: any URLSessionTaskDelegate, task) in
+                guard let url = request?.task?.currentRequest?.url ?? task.currentRequest?.url,
+                    let response = HTTPURLResponse(
+                        url: url, statusCode: head.statusCode, httpVersion: head.httpVersion, headerFields: head.headers.dictionary)
+                else { return }
                 delegate.urlSession(task.session, task: task, didReceiveInformationalResponse: response)
             }
         }
