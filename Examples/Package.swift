@@ -16,6 +16,10 @@ let package = Package(
         .executable(name: "mirror", targets: ["Mirror"]),
         .executable(name: "chat", targets: ["Chat"]),
         .executable(name: "assistant", targets: ["Assistant"]),
+        .executable(name: "urlsession-json", targets: ["URLSessionJSON"]),
+        .executable(name: "urlsession-download", targets: ["URLSessionDownload"]),
+        .executable(name: "urlsession-upload", targets: ["URLSessionUpload"]),
+        .executable(name: "urlsession-events", targets: ["URLSessionEvents"]),
     ],
     dependencies: [.package(name: "curlew", path: "..")],
     targets: [
@@ -72,6 +76,19 @@ let package = Package(
             name: "Assistant",
             dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewEvents", package: "curlew")],
             exclude: ["README.md"], swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+        // Programs written for Apple's systems, by one import: each main.swift knows Foundation's API alone, its server is in another file.
+        .executableTarget(
+            name: "URLSessionJSON", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+        .executableTarget(
+            name: "URLSessionDownload", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+        .executableTarget(
+            name: "URLSessionUpload", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+        .executableTarget(
+            name: "URLSessionEvents", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
     ],
     swiftLanguageModes: [.v6]
 )
