@@ -121,10 +121,11 @@ let publicTypes: [String: [Any.Type]] = [
         TransferRequest.self, (any Transport).self, TransportConfiguration.self,
     ],
     "URLSession": [
-        URLProtocol.self, URLSession.self, URLSessionConfiguration.self, (any URLSessionDataDelegate).self, URLSessionDataTask.self,
-        (any URLSessionDelegate).self, (any URLSessionDownloadDelegate).self, URLSessionDownloadTask.self,
-        (any URLSessionStreamDelegate).self, URLSessionStreamTask.self, URLSessionTask.self, (any URLSessionTaskDelegate).self,
-        URLSessionTaskMetrics.self, URLSessionUploadTask.self, (any URLSessionWebSocketDelegate).self, URLSessionWebSocketTask.self,
+        URLProtocol.self, (any URLProtocolClient).self, URLSession.self, URLSessionConfiguration.self,
+        (any URLSessionDataDelegate).self, URLSessionDataTask.self, (any URLSessionDelegate).self, (any URLSessionDownloadDelegate).self,
+        URLSessionDownloadTask.self, (any URLSessionStreamDelegate).self, URLSessionStreamTask.self, URLSessionTask.self,
+        (any URLSessionTaskDelegate).self, URLSessionTaskMetrics.self, URLSessionTaskTransactionMetrics.self, URLSessionUploadTask.self,
+        (any URLSessionWebSocketDelegate).self, URLSessionWebSocketTask.self,
     ],
     "WebSocket": [
         WebSocket.self, WebSocketCloseCode.self, WebSocketClosure.self, WebSocketCompression.self, WebSocketConfiguration.self,

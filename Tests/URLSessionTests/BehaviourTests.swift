@@ -250,9 +250,9 @@ import Testing
     // U3.9
     @Test func `URLs that can't be loaded are errors`() async throws {
         let session = session()
-        for (text, expected) in [("ftp://127.0.0.1/", URLError.Code.unsupportedURL), ("foo:bar", .unsupportedURL), ("/path", .unsupportedURL)] {
+        for text in ["ftp://127.0.0.1/", "foo:bar", "/path"] {
             let url = try #require(URL(string: text))
-            #expect(await code { try await session.data(from: url) } == expected, "\(text)")
+            #expect(await code { try await session.data(from: url) } == .unsupportedURL, "\(text)")
         }
         var request = URLRequest(url: try server.address("/json"))
         request.url = nil

@@ -39,11 +39,12 @@ import Testing
         let session = session()
         defer { session.invalidateAndCancel() }
         let url = try server.address("/redirect/1")
-        let (data, response) = try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<(Data, URLResponse?), any Error>) in
-            session.dataTask(with: url) { data, response, error in
-                if let error { continuation.resume(throwing: error) } else { continuation.resume(returning: (data ?? Data(), response)) }
-            }.resume()
-        }
+        let handled = Log<(Data?, URLResponse?, (any Error)?)>()
+        session.dataTask(with: url) { handled.append(($0, $1, $2)) }.resume()
+        await handled.wait(for: 1)
+        let (body, response, error) = try #require(handled.elements.first)
+        let data = try #require(body)
+        #expect(error == nil)
         #expect(data.count > 10 && response?.url?.path == "/json")
         #expect(delegate.order == ["created 1", "redirect 302", "metrics"])
         let (_, second) = try await session.data(from: url)

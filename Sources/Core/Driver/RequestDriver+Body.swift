@@ -157,8 +157,8 @@ extension RequestDriver {
 extension SessionClosures {
     /// Whether any of them concerns the body of a response.
     fileprivate var concernBodies: Bool {
-        dataTaskDidReceiveData != nil || dataTaskTakesData != nil || downloadTaskDidFinishDownloadingToURL != nil || downloadTaskDidWriteData != nil
-            || downloadTaskDidResumeAtOffset != nil || dataTaskDidBecomeDownloadTask != nil
+        dataTaskDidReceiveData != nil || dataTaskTakesData != nil || downloadTaskDidFinishDownloadingToURL != nil
+            || downloadTaskDidWriteData != nil || downloadTaskDidResumeAtOffset != nil || dataTaskDidBecomeDownloadTask != nil
     }
 }
 

@@ -275,7 +275,6 @@ extension URLSessionConfiguration {
     static let defaultHeaders = HTTPHeaders([HTTPHeader(name: "Accept", value: "*/*")] + SessionManager.makeDefaultHeaders())
 }
 
-
 extension tls_protocol_version_t {
     fileprivate init(_ version: TLSOptions.Version) {
         switch version {
@@ -310,7 +309,7 @@ private enum BackgroundNotice {
             return !isGiven
         }
         guard isFirst else { return }
-        let text = "URLSessionConfiguration.background: on this platform the tasks of a background session run only while the process does.\n"
+        let text = "URLSessionConfiguration.background: here the tasks of a background session run only while the process does.\n"
         FileHandle.standardError.write(Data(text.utf8))
     }
 }

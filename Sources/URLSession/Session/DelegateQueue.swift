@@ -67,7 +67,7 @@ private final class Call: Operation, @unchecked Sendable {  // changed by the th
     init(_ queue: DelegateQueue) {
         self.queue = queue
         super.init()
-        completionBlock = { [unowned self] in if !hasRun { queue.run() } }
+        completionBlock = { [weak self] in if self?.hasRun == false { queue.run() } }
     }
 
     override func main() {
