@@ -19,6 +19,8 @@ typedef void (*free_data)(void *parent, void *data, void *all, int index, long n
     each(SSL_get0_verified_chain, void *, (const void *ssl))                                                                                \
     each(SSL_get_sigalgs, int, (void *ssl, int index, int *sign, int *hash, int *both, unsigned char *raw_sign, unsigned char *raw_hash))    \
     each(SSL_get_certificate, void *, (const void *ssl))                                                                                    \
+    each(SSL_get_client_CA_list, void *, (const void *ssl))                                                                                 \
+    each(i2d_X509_NAME, int, (const void *name, unsigned char **bytes))                                                                     \
     each(SSL_CTX_get_cert_store, void *, (const void *context))                                                                             \
     each(SSL_CTX_set_cert_cb, void, (void *context, int (*callback)(void *ssl, void *data), void *data))                                     \
     each(SSL_CTX_set_ex_data, int, (void *context, int index, void *data))                                                                  \
@@ -87,16 +89,24 @@ static bool has_openssl(void) {
     return has_all;
 }
 
-static bool hand_over(void *x509, ccurlew_certificate_callback callback, void *context) {
-    int length = openssl_i2d_X509(x509, NULL);
+static int encode_certificate(const void *x509, unsigned char **bytes) { return openssl_i2d_X509((void *)x509, bytes); }
+static int encode_name(const void *name, unsigned char **bytes) { return openssl_i2d_X509_NAME(name, bytes); }
+
+static bool hand_over_encoded(const void *object, int (*encode)(const void *object, unsigned char **bytes),
+                              ccurlew_certificate_callback callback, void *context) {
+    int length = encode(object, NULL);
     unsigned char *bytes = length > 0 ? malloc((size_t)length) : NULL;
     if(!bytes)
         return false;
     unsigned char *end = bytes;
-    if(openssl_i2d_X509(x509, &end) == length)
+    if(encode(object, &end) == length)
         callback(context, bytes, (size_t)length);
     free(bytes);
     return true;
+}
+
+static bool hand_over(void *x509, ccurlew_certificate_callback callback, void *context) {
+    return hand_over_encoded(x509, encode_certificate, callback, context);
 }
 
 /* Paths are built by names. A host may send certificates it does not own and name one as the issuer; only the signature proves that. */
@@ -139,6 +149,14 @@ bool ccurlew_tls_requests_certificate(CURL *easy) {
     /* The host sends its signature algorithms only with a certificate request (RFC 8446, section 4.3.2; RFC 5246, section 7.4.4). */
     const void *ssl = session(easy);
     return ssl && openssl_SSL_get_sigalgs((void *)ssl, -1, NULL, NULL, NULL, NULL, NULL) > 0;
+}
+
+void ccurlew_tls_requested_issuers(const void *ssl, ccurlew_certificate_callback callback, void *context) {
+    void *stack = ssl && has_openssl() ? openssl_SSL_get_client_CA_list(ssl) : NULL;
+    int count = stack ? openssl_OPENSSL_sk_num(stack) : 0;
+    for(int index = 0; index < count; index++)
+        hand_over_encoded(openssl_OPENSSL_sk_value(stack, index), encode_name, callback, context);
+    openssl_ERR_clear_error();
 }
 
 bool ccurlew_tls_path(const void *ssl, ccurlew_certificate_callback callback, void *context) {
@@ -364,7 +382,7 @@ static void free_guard(void *context, void *data, void *all, int index, long num
 static int may_present(void *ssl, void *data) {
     const struct ccurlew_presentation_guard *guard = data;
     /* A connection to a proxy has no certificate to present. */
-    return !openssl_SSL_get_certificate(ssl) || guard->may_present(guard->context, ssl);
+    return (!guard->asks && !openssl_SSL_get_certificate(ssl)) || guard->may_present(guard->context, ssl);
 }
 
 static CURLcode guard_presentation(CURL *easy, void *context, void *directory) {

@@ -244,14 +244,14 @@ static bool use_chain(void *context, const char *pem) {
     return is_used;
 }
 
-static bool require_client(void *context, const char *pem) {
+static bool require_client(void *context, const char *pem, bool may_refuse) {
     enum { peer = 1, fail_without = 2 };
     void *x509 = parse_certificate(pem);
     bool is_used = x509 && openssl_X509_STORE_add_cert(openssl_SSL_CTX_get_cert_store(context), x509) == 1 &&
                    openssl_SSL_CTX_add_client_CA(context, x509) == 1;
     openssl_X509_free(x509);
     if(is_used)
-        openssl_SSL_CTX_set_verify(context, peer | fail_without, NULL);
+        openssl_SSL_CTX_set_verify(context, may_refuse ? peer : peer | fail_without, NULL);
     return is_used;
 }
 
@@ -270,7 +270,7 @@ void *cloopback_tls_new(const struct cloopback_tls *settings, const char **reaso
         *reason = "the chain has no certificate";
     else if(!key || openssl_SSL_CTX_use_PrivateKey(context, key) != 1)
         *reason = "the key is not that of the certificate";
-    else if(settings->client_authority && !require_client(context, settings->client_authority))
+    else if(settings->client_authority && !require_client(context, settings->client_authority, settings->client_may_refuse))
         *reason = "the authority of clients is no certificate";
     openssl_EVP_PKEY_free(key);
     if(settings->minimum_version)

@@ -18,6 +18,10 @@ typealias CFAbsoluteTime = Double
 /// Apple's systems only.
 public let NSURLAuthenticationMethodServerTrust = "NSURLAuthenticationMethodServerTrust"
 
+/// The method of a challenge for the client's certificate, which ``SessionDelegate/sessionDidReceiveChallenge`` receives for a server that
+/// requests one. Foundation has it on Apple's systems only.
+public let NSURLAuthenticationMethodClientCertificate = "NSURLAuthenticationMethodClientCertificate"
+
 extension URLProtectionSpace {
     /// The server's certificates, in a challenge with the method ``NSURLAuthenticationMethodServerTrust``; `nil` in others.
     public var serverTrust: ServerTrust? { shownTrust }

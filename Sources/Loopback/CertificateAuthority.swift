@@ -147,6 +147,8 @@ public struct ServerTLS: Sendable {
     public var identity: ServerIdentity
     /// The authority of which clients have to present a certificate; `nil`, the default, for no client authentication.
     public var clientAuthority: CertificateAuthority?
+    /// Whether a client without a certificate is refused; `true` by default.
+    package var requiresClientCertificate = true
     /// The lowest version; `nil`, the default, for OpenSSL's own.
     public var minimumVersion: Version?
     /// The highest version; `nil`, the default, for OpenSSL's own.

@@ -11,8 +11,8 @@ final class TLSContext: @unchecked Sendable {  // OpenSSL locks it itself
             tls.identity.key.withCString { key in
                 withOptionalCString(tls.clientAuthority?.pem) { authority in
                     var settings = cloopback_tls(
-                        chain: chain, key: key, client_authority: authority, minimum_version: tls.minimumVersion?.rawValue ?? 0,
-                        maximum_version: tls.maximumVersion?.rawValue ?? 0)
+                        chain: chain, key: key, client_authority: authority, client_may_refuse: !tls.requiresClientCertificate,
+                        minimum_version: tls.minimumVersion?.rawValue ?? 0, maximum_version: tls.maximumVersion?.rawValue ?? 0)
                     return cloopback_tls_new(&settings, &reason)
                 }
             }

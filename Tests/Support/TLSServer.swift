@@ -30,6 +30,8 @@ public final class TLSServer: Sendable {
         public var chains: [String] = []
         /// The authority required of client certificates; `nil` for no client authentication.
         public var clientAuthority: String?
+        /// Whether client certificates are requested only.
+        public var acceptsAnyClient = false
         /// The highest version of TLS, "1.2" for that one; `nil` for no limit.
         public var maximumVersion: String?
         /// Whether each connection is closed after its first response.
@@ -83,7 +85,7 @@ public final class TLSServer: Sendable {
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(o["chain"], o["key"])
             if o.get("clientAuthority"):
-                context.verify_mode = ssl.CERT_REQUIRED
+                context.verify_mode = ssl.CERT_OPTIONAL if o["acceptsAnyClient"] else ssl.CERT_REQUIRED
                 context.load_verify_locations(o["clientAuthority"])
             if o.get("maximumVersion") == "1.2":
                 context.maximum_version = ssl.TLSVersion.TLSv1_2

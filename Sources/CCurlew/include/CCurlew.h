@@ -100,6 +100,8 @@ bool ccurlew_tls_path(const void *ssl, ccurlew_certificate_callback callback, vo
 
 /* Whether the host of the connection in use has requested a client certificate. */
 bool ccurlew_tls_requests_certificate(CURL *easy);
+/* Passes the names of the issuers that the host has named with its request, in DER, to the callback; none if it accepts those of any. */
+void ccurlew_tls_requested_issuers(const void *ssl, ccurlew_certificate_callback callback, void *context);
 
 /* Borrowed bytes. */
 struct ccurlew_bytes {
@@ -144,6 +146,7 @@ CURLcode ccurlew_require_names(CURL *easy);
    requested one and TLS has verified the host's own, which is the last moment before ours is sent. False ends the handshake. */
 struct ccurlew_presentation_guard {
     void *context;
+    bool asks; /* also called where there is no certificate to present */
     bool (*may_present)(void *context, const void *ssl);
     void (*release)(void *context);
 };

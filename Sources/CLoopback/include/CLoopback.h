@@ -33,6 +33,7 @@ struct cloopback_tls {
     const char *chain;            /* the certificates to send in PEM, the server's own first */
     const char *key;              /* its key in PEM */
     const char *client_authority; /* in PEM: client certificates of it are required; NULL for none */
+    bool client_may_refuse;       /* whether they are requested only */
     int minimum_version;          /* 0x0303 for TLS 1.2, 0x0304 for 1.3; 0 for no limit */
     int maximum_version;
 };

@@ -249,8 +249,9 @@ extension ExchangeSource {
         guard let task = driver.task else { return completion(.performDefaultHandling, nil) }
         let session = driver.session
         let call: (() -> Void)?
-        if challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodServerTrust,
-            let closure = closures.taskDidReceiveServerTrust
+        let method = challenge.protectionSpace.authenticationMethod
+        if method == NSURLAuthenticationMethodServerTrust || method == NSURLAuthenticationMethodClientCertificate,
+            let closure = closures.taskDidReceiveConnectionChallenge
         {
             call = { closure(session, task, challenge, completion) }
         } else if let closure = closures.taskDidReceiveChallenge {

@@ -68,6 +68,8 @@ public final class Session: Sendable {
     private let state = Lock(State())
     /// What no other session has: what its closures decide is shared within it only.
     let token = TrustEvaluator.makeToken()
+    /// What its delegate has chosen for hosts that request a certificate.
+    let certificateChoices = CertificateChoices()
 
     /// Creates a session on libcurl, to be given to a manager: `SessionManager(session:delegate:)`.
     ///

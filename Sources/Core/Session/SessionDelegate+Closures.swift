@@ -25,9 +25,9 @@ package struct SessionClosures: Sendable {
     package var taskNeedNewBodyStream: (@Sendable (Session, SessionTask, @escaping @Sendable (InputStream?) -> Void) -> Void)?
     package var taskDidSendBodyData: (@Sendable (Session, SessionTask, Int64, Int64, Int64) -> Void)?
     var taskDidComplete: (@Sendable (Session, SessionTask, (any Error)?) -> Void)?
-    /// In place of ``sessionDidReceiveChallenge``, where the closure of a request evaluates servers: with the task for which a connection was
-    /// made.
-    package var taskDidReceiveServerTrust:
+    /// In place of ``sessionDidReceiveChallenge``, where the closure of a request evaluates servers and chooses client certificates: with the
+    /// task for which a connection was made.
+    package var taskDidReceiveConnectionChallenge:
         (@Sendable (Session, SessionTask, URLAuthenticationChallenge, @escaping ChallengeCompletion) -> Void)?
     package var dataTaskDidReceiveResponse:
         (@Sendable (Session, SessionTask, HTTPURLResponse, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) -> Void)?
@@ -52,10 +52,12 @@ package protocol RequestOwner: AnyObject, Sendable {
     var closures: RequestClosures { get }
 }
 
-/// The closures of one or more requests. Evaluations of servers are shared by the requests that have the same object.
+/// The closures of one or more requests. Evaluations of servers, and client certificates, are shared by the requests that have the same object.
 package final class RequestClosures: Sendable {
     package let values: SessionClosures
     let token = TrustEvaluator.makeToken()
+    /// What they have chosen for hosts that request a certificate.
+    let certificateChoices = CertificateChoices()
 
     package init(_ values: SessionClosures) {
         self.values = values
@@ -99,7 +101,8 @@ extension SessionDelegate {
         set { closures.withLock { $0.sessionDidBecomeInvalidWithError = newValue } }
     }
 
-    /// Answers challenges that concern the connection: the trust of its server, Negotiate (RFC 4559) and NTLM. Without it, the host's
+    /// Answers challenges that concern the connection: the trust of its server, the client's certificate, Negotiate (RFC 4559) and NTLM.
+    /// Without it, the host's
     /// ``ServerTrustPolicy`` and the TLS options decide about trust, and ``taskDidReceiveChallenge`` is asked about the others.
     ///
     /// A challenge about trust has the method `NSURLAuthenticationMethodServerTrust`, and the certificates are its `serverTrust`. The
@@ -115,6 +118,17 @@ extension SessionDelegate {
     /// require, and pinned hashes of keys (``TLSOptions/publicKeyHashes``), are checked before the closure is called; where a client
     /// certificate is requested, the stapled response only after it. Set it before the session's first request. The host of the challenge is
     /// in normal form, as that of ``ServerTrustPolicyManager/serverTrustPolicy(forHost:)``.
+    ///
+    /// A challenge about the client's certificate has the method `NSURLAuthenticationMethodClientCertificate`, and
+    /// `URLAuthenticationChallenge.certificateIssuers`. The closure is called when a server has requested a certificate in the handshake, and
+    /// was accepted itself, unless ``TLSOptions/clientCertificate`` is one for its origin. `useCredential` with `URLCredential(identity:)`
+    /// has the connection made again with that certificate; `cancelAuthenticationChallenge` fails the requests that wait for the decision
+    /// with ``CurlewError/cancelled``; everything else has it made again without a certificate, which the server may accept or refuse. The
+    /// session remembers the decision for the origin, but for a cancellation, until no connection can be made with it, another closure is
+    /// set, or the session ends: the next connection then asks again, with a `previousFailureCount` that counts the certificates that were
+    /// refused. A connection with a certificate is not used for requests of another session. It needs a libcurl with OpenSSL; otherwise, and
+    /// for a server that requests a certificate only after the handshake (RFC 8446, section 4.6.2), the closure is not called, and there
+    /// is no certificate. Nor is it for a proxy's own.
     @preconcurrency public var sessionDidReceiveChallenge:
         (
             @Sendable (

@@ -65,7 +65,7 @@ struct OwnedTask: Sendable {
 extension RequestDriver {
     /// The current task, if the request's owner evaluates servers.
     var ownedTask: OwnedTask? {
-        guard let closures = ownClosures, closures.values.taskDidReceiveServerTrust != nil else { return nil }
+        guard let closures = ownClosures, closures.values.taskDidReceiveConnectionChallenge != nil else { return nil }
         return OwnedTask(closures: closures, task: task)
     }
 }
@@ -92,7 +92,8 @@ extension Session {
             guard let self else { return completion(false) }
             queue.async { self.evaluate(trust, under: policy, owned, completion) }
         }
-        options.trust = TrustRequirement(.evaluator(evaluator), policy: "sessionDidReceiveChallenge", host: host, port: port)
+        options.trust = TrustRequirement(
+            .evaluator(evaluator), policy: "sessionDidReceiveChallenge", host: host, port: port, chooser: certificateChooser(owned))
         return options
     }
 
@@ -125,7 +126,7 @@ extension Session {
         if let owned {
             // Without its task nobody waits for the decision.
             guard let task = owned.task else { return apply(.cancelAuthenticationChallenge, nil) }
-            owned.closures.values.taskDidReceiveServerTrust?(self, task, challenge, apply)
+            owned.closures.values.taskDidReceiveConnectionChallenge?(self, task, challenge, apply)
         } else if let closure {
             closure(self, challenge, apply)
         } else {

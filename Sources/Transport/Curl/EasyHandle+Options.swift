@@ -107,7 +107,7 @@ extension EasyHandle {
         if let reach { try setReach(reach, member.route) }
         // The server that resolves names is verified by the same options.
         if isSecure || reach?.dohURL != nil {
-            try setTLS(tls, to: url)
+            try setTLS(tls, to: url, for: member)
         } else {
             // libcurl would duplicate the default paths for each transfer.
             try set(CURLOPT_CAINFO, nil)
@@ -115,7 +115,7 @@ extension EasyHandle {
         }
         try setProxy(proxy, tls)
         let requiresNames = (tls.verifiesHostName || !isSecure) && (proxy?.isSecure == true || reach?.dohURL != nil)
-        if isSecure, PresentationGuard.isNeeded(tls, url) {
+        if isSecure, PresentationGuard.isNeeded(for: member, tls, url) {
             try check(ccurlew_guard_presentation(raw, requiresNames, PresentationGuard.make), CURLOPT_SSL_CTX_FUNCTION)
         } else if requiresNames {
             try check(ccurlew_require_names(raw), CURLOPT_SSL_CTX_FUNCTION)
@@ -271,7 +271,7 @@ extension EasyHandle {
         try set(option, Int(version))
     }
 
-    private func setTLS(_ tls: TLSOptions, to url: String) throws(OptionError) {
+    private func setTLS(_ tls: TLSOptions, to url: String, for member: MultiMember) throws(OptionError) {
         try set(CURLOPT_SSLVERSION, tls.minimumVersion.libcurlMinimum | (tls.maximumVersion?.libcurlMaximum ?? 0))
         if !tls.verifiesCertificateChain { try set(CURLOPT_SSL_VERIFYPEER, false) }
         if !tls.verifiesHostName { try set(CURLOPT_SSL_VERIFYHOST, 0) }
@@ -282,7 +282,11 @@ extension EasyHandle {
             let pins = tls.publicKeyHashes.map { "sha256//" + $0.base64EncodedString() }.sorted()
             try set(CURLOPT_PINNEDPUBLICKEY, pins.joined(separator: ";"))
         }
-        if let certificate = tls.clientCertificate, certificate.isFor(url) { try setClientCertificate(certificate.contents) }
+        if let certificate = tls.clientCertificate, certificate.isFor(url) {
+            try setClientCertificate(certificate.contents)
+        } else if tls.trust != nil, let certificate = member.chosenCertificate(tls, url) {
+            try setClientCertificate(certificate.contents)
+        }
         try setAuthorities(tls)
     }
 

@@ -59,6 +59,9 @@ class MultiMember {
 
     /// How many decisions on certificates it has waited for.
     final var questionCount = 0
+    /// The choice of a client certificate by which its connection was configured, if something chooses; `nil` before one was made. Weak, so that
+    /// it neither keeps the certificate nor has to be reset.
+    final weak var choice: CertificateChoices.Choice?
 
     /// Records why the host's certificates are not accepted, or that a decision is needed.
     func note(_ decision: TrustRegister.Decision) {}

@@ -69,8 +69,8 @@ public final class CurlTransport: Transport {
         case resumeReceiving(Int)
         case resumeSending(Int)
         case send(Data, endOfStream: Bool, Int)
-        /// The decision on a host's certificates.
-        case decided(TrustQuestion, number: Int, isTrusted: Bool)
+        /// The decision on a host's certificates, or on the certificate that it gets.
+        case decided(TrustQuestion, number: Int, TrustQuestion.Answer)
         /// The answer of a session's resolver.
         case resolved(Resolution.Question, Result<[String], any Error>)
         /// A job of a task that prefers this thread.

@@ -166,7 +166,7 @@ final class EventLoopThread {
             transfers[id]?.changePauses { $0.isHeld = false }
         case .resumeSending(let id): transfers[id]?.changePauses(sendingIsPossible: true) { _ in }
         case .send(let bytes, let endOfStream, let id): streams[id]?.send(bytes, endOfStream: endOfStream)
-        case .decided(let question, let number, let isTrusted): decided(question, number: number, isTrusted: isTrusted)
+        case .decided(let question, let number, let answer): decided(question, number: number, answer)
         case .resolved(let question, let result): resolved(question, result)
         case .run(let job):
             CurlTransport.Command.perform(job, of: mailbox)

@@ -130,7 +130,7 @@ package final class PreparedOptions: Sendable {
     let isGuarded: Bool
     /// Those of the policy; the environment has its own.
     let proxyExceptions: ProxyExceptions
-    /// Whether how a transfer is set up may depend on its URL: its route, its proxy, its certificate.
+    /// Whether how a transfer is set up may depend on its URL, or change: its route, its proxy, its certificate.
     let dependsOnURL: Bool
     /// Whether there is a client certificate without origins of its own, which belongs to that of each request.
     package let hasUnboundCertificate: Bool
@@ -160,7 +160,9 @@ package final class PreparedOptions: Sendable {
         hasUnboundCertificate = certificate != nil && certificate?.origins == nil
         hasFiles = options.tls.hasFiles
         hasAuthorityFile = options.tls.hasAuthorityFile
-        dependsOnURL = isGuarded || certificate?.origins != nil || options.reachBox?.value.hasRoutes == true
+        dependsOnURL =
+            isGuarded || certificate?.origins != nil || options.reachBox?.value.hasRoutes == true
+            || options.tls.trust?.chooser != nil
         limits = TimeLimits(options)
         connectTimeoutMilliseconds = options.connectTimeout?.atLeastOneMillisecond ?? Int(Int32.max)
     }

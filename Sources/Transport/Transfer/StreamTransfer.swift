@@ -19,7 +19,7 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
     private var observer: (any StreamTransferObserver)?
     private var multi: MultiHandle?
     private(set) var socket: Int32 = -1
-    /// The decision on the host's certificates that is needed before the stream opens.
+    /// The decision on the host's certificates, or on the one that it gets, that is needed before the stream opens.
     private(set) var question: TrustQuestion?
     /// The question to the session's resolver, or its answer.
     private(set) var resolution: Resolution?
@@ -134,6 +134,7 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
             if let (kind, message) = socketFailure(code) { return failure(kind, message, code: code) }
             let message = handle.message(for: code)
             let kind = TransferFailure.Kind.of(code, phase: phase, message: message, usesProxy: proxy != nil)
+            noteFailure(kind, isRequested: true)
             let socket = request.options.reachBox?.value.routing.unixSocket
             let text = setUpFailure(code, message, url: request.url, socket: socket).text
             let requirement = kind == .serverCertificate ? request.options.tls.trust : nil
@@ -158,11 +159,15 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
         return nil
     }
 
-    /// Closes the connection until the host's certificates were decided on.
+    /// Closes the connection until the host's certificates, or the one that it gets, were decided on.
     private func ask(_ question: TrustQuestion) -> (any Error)? {
         multi?.remove(handle)
         multi = nil
         handle.reset()
+        if question.isAnswered {
+            self.question = nil
+            return connect()
+        }
         guard loop.ask(question, for: self, number) else { return failure(.serverCertificate, question.endlessness) }
         limitWait(.decision)
         return nil
@@ -178,10 +183,10 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
     /// The error for a wait that has taken too long.
     var waitExceeded: CurlewError { failure(waitLimit.failureKind, waitLimit.message) }
 
-    /// Handles the decision on the host's certificates. Returns an error if they were refused.
-    func decided(isTrusted: Bool) -> (any Error)? {
+    /// Handles the decision that it has waited for. Returns an error if it was a refusal.
+    func decided(_ answer: TrustQuestion.Answer) -> (any Error)? {
         guard let question else { return nil }
-        guard isTrusted else { return failure(.serverCertificate, question.refusal) }
+        if let error = question.error(after: answer, { failure($0, $1) }) { return error }
         self.question = nil
         return connect()
     }
@@ -268,7 +273,11 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
                 var count = 0
                 let code = curl_easy_recv(handle.raw, buffer.baseAddress, buffer.count, &count)
                 if code == CURLE_AGAIN { return nil }
-                guard code == CURLE_OK else { return failure(.connectionLost, handle.message(for: code), code: code) }
+                guard code == CURLE_OK else {
+                    // In TLS 1.3, a host refuses a certificate only after the handshake.
+                    if bytesReceived == 0 { noteFailure(.connectionLost, isRequested: true) }
+                    return failure(.connectionLost, handle.message(for: code), code: code)
+                }
                 guard count > 0 else {
                     hasEndedReceiving = true
                     observer?.streamDidEndReceiving(id)

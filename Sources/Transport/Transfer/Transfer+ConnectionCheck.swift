@@ -5,6 +5,15 @@ import CurlewHTTP
 // The connection of a request: whether the request may be sent on it, and its properties.
 
 extension Transfer {
+    /// What a host gets that requests a client certificate.
+    enum Presentation {
+        /// It has not requested one, or gets that of the options.
+        case unrequested
+        case lacking
+        /// The one that the program has chosen.
+        case chosen
+    }
+
     /// The properties of the connection in use.
     struct Connection {
         /// Sockets that libcurl opened for this transfer and has not used yet.
@@ -15,8 +24,8 @@ extension Transfer {
         var info: ConnectionInfo?
         /// OpenSSL's object for it, as its identity.
         var tlsSession: UnsafeRawPointer?
-        /// Whether the host of a new connection has requested a client certificate, and there is none.
-        var lacksCertificate = false
+        /// What the host of a new connection gets if it has requested a client certificate.
+        var certificate = Presentation.unrequested
         /// The longest time for which it may be idle, by the response; `nil` if that does not say.
         var idleTime: Nanoseconds?
 
@@ -25,7 +34,7 @@ extension Transfer {
             forgetSockets()
             socket = -1
             info = nil
-            lacksCertificate = false
+            certificate = .unrequested
             idleTime = nil
         }
 
@@ -74,7 +83,9 @@ extension Transfer {
         lastActivity = loop.now
         if request.body == nil { requestEnded() } else { loop.armTimer(self) }
         if isSecure, !isReused, request.prepared.options.tls.clientCertificate?.isFor(request.url) != true {
-            connection.lacksCertificate = ccurlew_tls_requests_certificate(handle.raw)
+            if ccurlew_tls_requests_certificate(handle.raw) {
+                connection.certificate = request.prepared.options.tls.trust != nil && hasChosenCertificate ? .chosen : .lacking
+            }
         }
         return .send
     }
@@ -129,6 +140,11 @@ extension Transfer {
     private func acceptsHost(_ socket: Int32, isReused: Bool) -> Bool {
         connection.tlsSession = ccurlew_tls_session(handle.raw)
         guard !isReused || request.prepared.options.tls.trust != nil else { return true }
+        // libcurl compares certificates, but neither their keys nor who has chosen them.
+        if isReused, hasChosenCertificate, let chooser = tls.trust?.chooser, !loop.trust.belongs(socket, to: chooser) {
+            _ = state.requestStarts(isStale: true)
+            return false
+        }
         let decision = decision(on: socket, isReused: isReused)
         note(decision)
         switch decision {
@@ -155,6 +171,17 @@ extension MultiMember {
             return .refused("The host's certificate has no subject alternative name that is a host's, so it names no host")
         }
         guard let requirement = tls.trust else { return .trusted }
-        return loop.trust.evaluate(ccurlew_tls_session(handle.raw), socket: socket, for: requirement, tls, group: group.number)
+        let isOwn = requirement.chooser.map { loop.trust.belongs(socket, to: $0) } ?? true
+        let session = ccurlew_tls_session(handle.raw)
+        let decision = loop.trust.evaluate(session, socket: socket, for: requirement, tls, group: group.number)
+        guard case .trusted = decision, !isOwn, ccurlew_tls_requests_certificate(handle.raw),
+            let question = certificateQuestion(on: session)
+        else { return decision }
+        // The connection is another's, who has presented nothing, or one whose handshake could not be watched.
+        loop.trust.forget(socket)
+        return .undecided(question)
     }
+
+    /// Whether its connection was configured with a certificate that the program has chosen.
+    final var hasChosenCertificate: Bool { tls.chooser(for: url) != nil && choice?.certificate != nil }
 }

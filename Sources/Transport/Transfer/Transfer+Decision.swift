@@ -43,11 +43,12 @@ extension Transfer {
     func error(_ decision: TransferState.Decision, code: CURLcode) -> (any Error)? {
         if let ownError { return ownError }
         guard case .failure(var kind, var message) = decision else { return nil }
-        if connection.lacksCertificate, kind == .connectionLost, state.phase < .receivingHead {
+        if connection.certificate == .lacking, kind == .connectionLost, state.phase < .receivingHead {
             // In TLS 1.3 the host reports this only after the handshake, and its alert may get lost with the connection.
             kind = .clientCertificate
             message = "The host requested a client certificate, and ended the connection without one: \(message)"
         }
+        if state.phase < .receivingHead { noteFailure(kind, isRequested: state.phase < .sending || connection.certificate == .chosen) }
         if kind == .serverCertificate, !state.hasOwnFailure, let requirement = request.options.tls.trust {
             message = requirement.message(message)
         }

@@ -61,7 +61,7 @@ struct NextLimit {
             case .total: "complete response"
             case .queue: "free connection to the host"
             case .connect: "address from the session's resolver"
-            case .decision: "decision on the host's certificates"
+            case .decision: "decision on the connection's certificates"
             case .idle: "further byte"
             case .firstByte: "first byte of a response"
             }

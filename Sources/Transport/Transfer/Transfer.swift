@@ -34,7 +34,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var multi: MultiHandle?
     @exclusivity(unchecked) var pauses = Pauses()
     @exclusivity(unchecked) var needsFreshConnection = false
-    /// The decision on the host's certificates that is needed before the request is sent.
+    /// The decision on the host's certificates, or on the one that it gets, that is needed before the request is sent.
     @exclusivity(unchecked) var question: TrustQuestion?
     /// Since when it waits for that decision; `nil` if it does not.
     @exclusivity(unchecked) var askedAt: Nanoseconds?

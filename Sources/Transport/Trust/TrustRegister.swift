@@ -2,12 +2,54 @@
 import CCurlew
 import CurlewHTTP
 
-/// A certificate path to be decided on, with everything that the decision depends on.
+/// A question about a host: whether its certificates are accepted, or which client certificate it gets; with everything that the decision
+/// depends on.
 struct TrustQuestion: Sendable, Hashable {
+    enum Answer: Sendable {
+        case trust(Bool)
+        case certificate(CertificateChooser.Answer)
+    }
+
     let requirement: TrustRequirement
-    let trust: ServerTrust
+    /// The certificate path to be decided on; `nil` for the question of the client certificate.
+    let trust: ServerTrust?
+    /// The issuers that the host has named for that, which don't tell questions apart.
+    let issuers: [Data]
     /// The number of the connection's group: a decision holds for the session that has made it.
-    var group = 0
+    let group: Int
+
+    init(requirement: TrustRequirement, trust: ServerTrust, group: Int = 0) {
+        self.requirement = requirement
+        self.trust = trust
+        self.group = group
+        issuers = []
+    }
+
+    init(requirement: TrustRequirement, issuers: [Data], group: Int) {
+        self.requirement = requirement
+        self.issuers = issuers
+        self.group = group
+        trust = nil
+    }
+
+    static func == (lhs: TrustQuestion, rhs: TrustQuestion) -> Bool {
+        guard lhs.group == rhs.group else { return false }
+        guard lhs.trust == nil, rhs.trust == nil else { return lhs.requirement == rhs.requirement && lhs.trust == rhs.trust }
+        // How the host's certificates are evaluated does not count.
+        let (lhs, rhs) = (lhs.requirement, rhs.requirement)
+        return lhs.host == rhs.host && lhs.port == rhs.port && lhs.chooser == rhs.chooser
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(requirement.host)
+        hasher.combine(requirement.port)
+        hasher.combine(trust)
+    }
+
+    /// An equal one without what is to be called, for a memory of answers.
+    fileprivate var remembered: TrustQuestion {
+        trust.map { TrustQuestion(requirement: requirement.remembered, trust: $0, group: group) } ?? self
+    }
 }
 
 /// Records which connections, and which certificates, were accepted under which requirement.
@@ -44,6 +86,9 @@ struct TrustRegister {
         /// The numbers of the transfers and streams that wait for the answer.
         var waiters: [Int]
     }
+
+    /// Whether the request that a connection was accepted for last had the same chooser of certificates.
+    func belongs(_ socket: Int32, to chooser: CertificateChooser) -> Bool { socket >= 0 && connections[socket]?.chooser == chooser }
 
     /// Decides on the connection that a request is about to use.
     ///
@@ -108,12 +153,12 @@ struct TrustRegister {
     mutating func decided(_ question: TrustQuestion, number: Int, isTrusted: Bool, now: Date = Date()) -> [Int] {
         guard let asked = pending[question], number >= asked.firstNumber else { return [] }
         pending[question] = nil
-        if isTrusted {
+        if isTrusted, let trust = question.trust {
             if accepted.count >= Self.largestMemory { accepted = [:] }
             let latest = now + Self.longestMemory
             // What accepts a certificate that has expired knows that.
-            let end = question.trust.certificates.first?.notAfter ?? latest
-            accepted[question] = end > now ? min(end, latest) : latest
+            let end = trust.certificates.first?.notAfter ?? latest
+            accepted[question.remembered] = end > now ? min(end, latest) : latest
         }
         return asked.waiters
     }
@@ -152,5 +197,20 @@ extension TrustQuestion {
     var endlessness: String { requirement.message("it has sent other certificates each of \(Self.limit) times") }
 
     /// The message for a refusal by the evaluator.
-    var refusal: String { requirement.message("it does not trust \(trust)") }
+    var refusal: String { requirement.message("it does not trust \(trust.map { "\($0)" } ?? requirement.host)") }
+
+    /// Whether the client certificate was chosen since the question came up.
+    var isAnswered: Bool {
+        guard trust == nil, let chooser = requirement.chooser else { return false }
+        return chooser.choices.choice(at: requirement.place(of: chooser)) != nil
+    }
+
+    /// The error of those that wait, after an answer; `nil` if they continue.
+    func error(after answer: Answer, _ failure: (TransferFailure.Kind, String) -> CurlewError) -> CurlewError? {
+        switch answer {
+        case .trust(true), .certificate(.certificate), .certificate(.none), .certificate(.notAsked): nil
+        case .trust(false): failure(.serverCertificate, refusal)
+        case .certificate(.cancel): .cancelled
+        }
+    }
 }

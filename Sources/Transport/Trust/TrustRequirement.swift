@@ -29,9 +29,13 @@ package final class TrustRequirement: Sendable, Hashable {
     /// The name of the policy, for messages.
     package let policy: String
     package let rule: Rule
+    /// What chooses the client certificate, if the host requests one; `nil` for nothing. It says nothing about the host's certificates, and does
+    /// not count where requirements are compared.
+    package let chooser: CertificateChooser?
 
-    package init(_ rule: Rule, policy: String, host: String, port: Int) {
+    package init(_ rule: Rule, policy: String, host: String, port: Int, chooser: CertificateChooser? = nil) {
         self.rule = rule
+        self.chooser = chooser
         self.policy = policy
         self.host = host
         self.port = port
@@ -45,6 +49,12 @@ package final class TrustRequirement: Sendable, Hashable {
         hasher.combine(host)
         hasher.combine(port)
         hasher.combine(policy)
+    }
+
+    /// An equal one without the closures that evaluate and choose, and what these keep: a memory may outlive them.
+    var remembered: TrustRequirement {
+        guard case .evaluator(let evaluator) = rule else { return self }
+        return TrustRequirement(.evaluator(evaluator.remembered), policy: policy, host: host, port: port)
     }
 
     /// Why no connection can be made under the requirement; `nil` if one can.
@@ -77,6 +87,16 @@ package final class TrustEvaluator: Sendable, Hashable {
         self.token = token
         self.evaluate = evaluate
     }
+
+    private init(_ scope: ObjectIdentifier, _ version: Int, _ token: String) {
+        self.scope = scope
+        self.version = version
+        self.token = token
+        evaluate = { _, completion in completion(false) }
+    }
+
+    /// An equal one that accepts nothing.
+    fileprivate var remembered: TrustEvaluator { TrustEvaluator(scope, version, token) }
 
     /// What the partition of its requests has of it.
     var partitionText: String { "\(token) \(version)" }

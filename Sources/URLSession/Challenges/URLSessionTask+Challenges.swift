@@ -48,7 +48,11 @@ extension URLSessionTask {
 extension URLProtectionSpace {
     /// Whether a challenge in the space is about a connection and not about a request.
     fileprivate var concernsConnection: Bool {
-        shownTrust != nil || authenticationMethod == NSURLAuthenticationMethodNTLM
-            || authenticationMethod == NSURLAuthenticationMethodNegotiate
+        switch authenticationMethod {
+        case NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodNTLM,
+            NSURLAuthenticationMethodNegotiate:
+            true
+        default: false
+        }
     }
 }

@@ -37,7 +37,7 @@ final class TaskClosures: Sendable {
             guard let task = session.urlSessionTask(of: task) else { return completion(.performDefaultHandling, nil) }
             task.answer(challenge, completion)
         }
-        closures.taskDidReceiveServerTrust = { session, task, challenge, completion in
+        closures.taskDidReceiveConnectionChallenge = { session, task, challenge, completion in
             guard let task = session.urlSessionTask(of: task) else { return completion(.performDefaultHandling, nil) }
             task.answer(challenge, completion)
         }

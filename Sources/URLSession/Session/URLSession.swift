@@ -35,7 +35,7 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
     let queue: DelegateQueue
     let calls = DelegateCalls()
     let closures = TaskClosures()
-    /// Whether the delegate is one of tasks.
+    /// Whether there is a delegate for tasks: also one that is a session's only is asked about their connections.
     let hasTaskDelegate: Bool
     private let settings: URLSessionConfiguration
     private let isShared: Bool
@@ -84,7 +84,7 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
         var completed = settings.completed
         if isShared { completed.protocolSource = ProtocolClasses.registered }
         let manager = SessionManager(configuration: completed, transport: transport ?? SharedLoop.transport(for: completed))
-        return (settings, DelegateQueue(queue), manager, Lock(State(delegate: delegate)), delegate is any URLSessionTaskDelegate)
+        return (settings, DelegateQueue(queue), manager, Lock(State(delegate: delegate)), delegate != nil)
     }
 
     deinit {

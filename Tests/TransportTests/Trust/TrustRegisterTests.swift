@@ -21,7 +21,7 @@ import Testing
         }
 
         func accepts(_ question: TrustQuestion, at now: Date) -> Bool {
-            value.decision(on: question.trust, by: question.requirement, now: now) == nil
+            question.trust.map { value.decision(on: $0, by: question.requirement, now: now) == nil } ?? false
         }
     }
 
