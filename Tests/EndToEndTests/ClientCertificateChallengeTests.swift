@@ -341,6 +341,34 @@ import Testing
         #expect(count == 1)
     }
 
+    // U2.8: the proxy requests a certificate as well, and gets none.
+    @Test(.enabled(if: TLSAuthority.isAvailable), arguments: [nil, "1.2"])
+    func `through an HTTPS proxy the host is asked about, and not the proxy`(version: String?) async throws {
+        let authority = try await TLSAuthority.shared()
+        let server = try await TLSServer(authority, "good") {
+            $0.clientAuthority = authority.path("other-root.pem")
+            $0.maximumVersion = version
+        }
+        let tunnel = try await TLSServer.proxy()
+        let proxy = try await TLSServer(authority, "second") {
+            $0.relayPort = tunnel.port
+            $0.clientAuthority = authority.path("other-root.pem")
+            $0.acceptsAnyClient = true
+            $0.maximumVersion = version
+        }
+        let client = ClientIdentity.pem(file: authority.path("client.pem"), keyFile: authority.path("client.key"))
+        let manager = manager {
+            $0.proxy = .url("https://localhost:\(proxy.port)")
+            $0.tls.certificateAuthorities = nil
+            $0.tls.certificateAuthorityFile = authority.path("root.pem")
+        } answer: { _ in
+            (.useCredential, URLCredential(identity: client))
+        }
+        let response = await get(server.url, manager)
+        #expect(response.value != nil, "\(String(describing: response.error))")
+        #expect(asked.elements == [NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate])
+    }
+
     // U2.8
     @Test func `an identity answers no challenge for a password`() async throws {
         let server = try LoopbackServer { request, _ in

@@ -161,9 +161,9 @@ extension URLSessionTask {
     }
 
     private func listenForInterimResponses(of request: Request) {
-        request.noteInterimResponses { [weak self, weak request] head in
+        request.noteInterimResponses { [weak self] head in
             self?.tell { (delegate: any URLSessionTaskDelegate, task) in
-                guard let url = request?.task?.currentRequest?.url ?? task.currentRequest?.url,
+                guard let url = task.currentRequest?.url,
                     let response = HTTPURLResponse(
                         url: url, statusCode: head.statusCode, httpVersion: head.httpVersion, headerFields: head.headers.dictionary)
                 else { return }

@@ -74,7 +74,7 @@ extension Session {
     /// - Parameter owner: who has evaluated the host in place of the session's delegate; `nil`, the default, for none.
     package func noteSecurity(of head: ResponseHead, from url: String, owner: (any RequestOwner)? = nil) {
         guard let change = securityChange(in: head, from: url) else { return }
-        let closures = owner.flatMap { $0.closures.values.taskDidReceiveServerTrust == nil ? nil : $0.closures }
+        let closures = owner.flatMap { $0.closures.values.taskDidReceiveConnectionChallenge == nil ? nil : $0.closures }
         let owned = closures.map { OwnedTask(closures: $0, task: nil) }
         note(change, under: exchangeOptions(configuration.options.tls, host: change.host, port: change.port, owned))
     }
