@@ -118,7 +118,7 @@ import Testing
     func closedWhileReading() async {
         let request = manager.stream(withHostName: "mock", port: 7)
         _ = await mock.opened[0]
-        let input = StreamRequestInput(request)
+        let input = StreamRequestInput(request, Data())
         input.open()
         let box = HandedOver(value: input)
         let results = Inbox<Int>()

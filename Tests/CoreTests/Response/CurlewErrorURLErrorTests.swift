@@ -48,7 +48,7 @@ import Testing
 
     // U3.2
     @Test("the system's error and libcurl's message tell codes of a kind apart", arguments: messages)
-    func messages(_ kind: TransferFailure.Kind, _ systemError: Int32, _ message: String, _ code: URLError.Code) {
+    func causes(_ kind: TransferFailure.Kind, _ systemError: Int32, _ message: String, _ code: URLError.Code) {
         var failure = TransferFailure(kind: kind, url: "http://mock/", phase: .connecting, message: message)
         failure.systemError = systemError
         #expect(CurlewError.transferFailed(failure).urlError?.code == code)
