@@ -136,6 +136,9 @@ extension Transfer {
         return false
     }
 
+    /// Whether there are certificates to evaluate: not for a connection that was made without a requirement, by a resumed session.
+    private var hasCertificates: Bool { ccurlew_tls_path(connection.tlsSession, { _, _, _ in }, nil) }
+
     /// Records the TLS session; `false` if the host is refused, in which case the reason is recorded.
     private func acceptsHost(_ socket: Int32, isReused: Bool) -> Bool {
         connection.tlsSession = ccurlew_tls_session(handle.raw)
@@ -146,6 +149,11 @@ extension Transfer {
             return false
         }
         let decision = decision(on: socket, isReused: isReused)
+        // A new connection has some.
+        if isReused, case .refused = decision, !hasCertificates {
+            _ = state.requestStarts(isStale: true)
+            return false
+        }
         note(decision)
         switch decision {
         case .trusted:
