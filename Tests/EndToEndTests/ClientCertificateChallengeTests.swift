@@ -318,7 +318,10 @@ import Testing
             let stream = manager.stream(withSecureHostName: "localhost", port: server.port)
             try await stream.write(Data("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8))
             var received = Data()
-            for try await bytes in stream.bytes() { received += bytes }
+            for try await bytes in stream.bytes() {
+                received += bytes
+                if received.suffix(3) == Data("Ada".utf8) { break }
+            }
             return String(decoding: received, as: UTF8.self)
         }
         await #expect(throws: (any Error).self) { try await exchange() }

@@ -238,6 +238,7 @@ final class EventLoopThread {
         do {
             try transfer.prepare()
         } catch {
+            transfer.noteFailure(error.kind, isRequested: false)
             let failure = transfer.failure(error.kind, error.message, code: error.code)
             return complete(transfer, error: CurlewError.transferFailed(failure))
         }

@@ -85,6 +85,7 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
         do {
             try handle.configure(for: self)
         } catch {
+            noteFailure(error.kind, isRequested: false)
             return failure(error.kind, error.message, code: error.code)
         }
         multi = group.pools(on: loop)?.pool(forHost: nil)
