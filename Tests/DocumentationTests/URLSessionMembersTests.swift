@@ -39,11 +39,18 @@ import Testing
             // Foundation's types but those that are replaced, and what the aliases stand for.
             return !types.contains(symbol.path[0]) || aliases.contains { name.hasPrefix("\($0).") }
         }
-        // Core adds members to Foundation's types, and the module exports its constant.
+        // Core adds members to Foundation's types, and the module exports its constants.
         let core = try await SwiftCompiler.symbols(of: "CurlewCore").filter {
-            ["URLProtectionSpace", "URLCredential", "NSURLAuthenticationMethodServerTrust"].contains($0.path[0])
+            [
+                "URLProtectionSpace", "URLCredential", "IdentityCredential", "NSURLAuthenticationMethodServerTrust",
+                "NSURLAuthenticationMethodClientCertificate",
+            ].contains($0.path[0])
         }
-        return Set((own + foundations + core).map { $0.path.joined(separator: ".") })
+        // The protocol is that of one class.
+        return Set(
+            (own + foundations + core).map {
+                $0.path.joined(separator: ".").replacingOccurrences(of: "IdentityCredential.", with: "URLCredential.")
+            })
     }
 
     // U1.6

@@ -126,7 +126,8 @@ extension SessionDelegate {
     /// with ``CurlewError/cancelled``; everything else has it made again without a certificate, which the server may accept or refuse. The
     /// session remembers the decision for the origin, but for a cancellation, until no connection can be made with it, another closure is
     /// set, or the session ends: the next connection then asks again, with a `previousFailureCount` that counts the certificates that were
-    /// refused. A connection with a certificate is not used for requests of another session. It needs a libcurl with OpenSSL; otherwise, and
+    /// refused. With several loops, each of them may ask before the first decision. A connection with a certificate is not used for requests
+    /// of another session, and a response that was requested after the decision is not shared with those of another certificate. It needs a libcurl with OpenSSL; otherwise, and
     /// for a server that requests a certificate only after the handshake (RFC 8446, section 4.6.2), the closure is not called, and there
     /// is no certificate. Nor is it for a proxy's own.
     @preconcurrency public var sessionDidReceiveChallenge:

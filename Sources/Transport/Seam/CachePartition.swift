@@ -212,6 +212,7 @@ extension TrustRequirement {
         case .evaluator(let evaluator): writer.add("trust.evaluator", evaluator.partitionText)
         case .refuse(let reason), .unusable(let reason): writer.add("trust.refuse", reason)
         }
+        if let chooser { chooser.choices.choice(at: place(of: chooser))?.certificate?.add(to: &writer) }
     }
 }
 

@@ -103,6 +103,22 @@ import Testing
     }
 
     // U2.8
+    @Test func `responses are shared by the certificate that was chosen`() throws {
+        let program = Program(.none)
+        let place = CertificateChoices.Place(host: "localhost", port: server.port, version: 0)
+        func partition() -> String { TransferRequest(url: server.url("/"), options: program.options(port: server.port)).partition }
+        let undecided = partition()
+        program.choices.choose(nil, at: place)
+        #expect(partition() == undecided)
+        let partitions = try ["Ada", "Bob"].map { name in
+            program.choices.choose(try certificate(name), at: place)
+            #expect(partition() == partition())
+            return partition()
+        }
+        #expect(Set(partitions + [undecided]).count == 3)
+    }
+
+    // U2.8
     @Test func `no callback is set where nothing chooses, or has nothing to choose`() throws {
         let mailbox = Mailbox(configuration: TransportConfiguration(), makePoller: { try CountingPoller() })
         let loop = try #require(EventLoopThread(configuration: TransportConfiguration(), mailbox: mailbox, poller: CountingPoller()))
