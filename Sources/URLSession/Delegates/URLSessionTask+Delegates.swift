@@ -17,7 +17,7 @@ extension URLSessionTask {
     /// Whether anything can be told or asked.
     var hasDelegate: Bool { values.withLock { hasDelegate($0) } }
 
-    func hasDelegate(_ values: Values) -> Bool { values.delegate != nil || session.hasTaskDelegate }
+    func hasDelegate(_ values: Values) -> Bool { values.delegate != nil || session.hasDelegate }
 
     /// Calls a method without a decision, on the delegate queue.
     func tell<Delegate>(_ body: @escaping @Sendable (Delegate, URLSessionTask) -> Void) {

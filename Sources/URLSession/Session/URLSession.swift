@@ -36,7 +36,7 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
     let calls = DelegateCalls()
     let closures = TaskClosures()
     /// Whether there is a delegate for tasks: also one that is a session's only is asked about their connections.
-    let hasTaskDelegate: Bool
+    let hasDelegate: Bool
     private let settings: URLSessionConfiguration
     private let isShared: Bool
     let state: Lock<State>
@@ -60,7 +60,7 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
 
     /// Creates a session with the default configuration. Not convenience, so that a subclass can be made: those of tests are.
     public override init() {
-        (settings, queue, curlew, state, hasTaskDelegate) = Self.parts(.default, nil, nil, false, nil)
+        (settings, queue, curlew, state, hasDelegate) = Self.parts(.default, nil, nil, false, nil)
         isShared = false
         super.init()
     }
@@ -70,7 +70,7 @@ open class URLSession: NSObject, @unchecked Sendable {  // everything mutable is
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, queue: OperationQueue?, isShared: Bool = false,
         transport: (any Transport)? = nil
     ) {
-        (settings, self.queue, curlew, state, hasTaskDelegate) = Self.parts(configuration, delegate, queue, isShared, transport)
+        (settings, self.queue, curlew, state, hasDelegate) = Self.parts(configuration, delegate, queue, isShared, transport)
         self.isShared = isShared
         super.init()
     }
