@@ -20,6 +20,7 @@ let package = Package(
         .executable(name: "urlsession-download", targets: ["URLSessionDownload"]),
         .executable(name: "urlsession-upload", targets: ["URLSessionUpload"]),
         .executable(name: "urlsession-events", targets: ["URLSessionEvents"]),
+        .executable(name: "urlsession-chat", targets: ["URLSessionChat"]),
     ],
     dependencies: [.package(name: "curlew", path: "..")],
     targets: [
@@ -85,6 +86,9 @@ let package = Package(
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
         .executableTarget(
             name: "URLSessionUpload", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+        .executableTarget(
+            name: "URLSessionChat", dependencies: [.product(name: "CurlewURLSession", package: "curlew")], exclude: ["room.py"],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
         .executableTarget(
             name: "URLSessionEvents", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")],
