@@ -13,7 +13,7 @@ extension EventLoopThread {
     func group(of session: TransferGroup?) -> ConnectionGroup {
         guard let session else { return main }
         if let group = groups[session.number] { return group }
-        let group = ConnectionGroup(number: session.number, configuration: session.configuration ?? main.configuration)
+        let group = ConnectionGroup(number: session.number, configuration: session.configuration)
         groups[session.number] = group
         return group
     }

@@ -178,10 +178,6 @@ final class EventLoopThread {
     }
 
     private func begin(_ start: CurlTransfer) {
-        // One that was moved here may arrive after the end of its session.
-        guard start.slot?.hasEnded != true else {
-            return CurlTransport.Command.start(start).refuse(CurlewError.sessionInvalidated, by: mailbox)
-        }
         let group = group(of: start.group)
         guard let transfer = pool.popLast() ?? Transfer(loop: self, group: group) else {
             let failure = TransferFailure(

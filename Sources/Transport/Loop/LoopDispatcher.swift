@@ -31,14 +31,14 @@ final class LoopDispatcher: Sendable {
 
     /// Queues a transfer for one of the loops.
     func put(_ transfer: CurlTransfer) -> QueuedCommand {
-        let slot = LoopSlot(transfer.number, request: transfer.request, group: transfer.group?.number ?? 0, dispatcher: self)
+        let slot = LoopSlot(transfer.number, request: transfer.request, dispatcher: self)
         transfer.take(slot)
         return put(.start(transfer), for: slot) { $0.enter(slot, transfer.request, from: ownLoop) }
     }
 
     /// Queues a stream for the loop with the least load.
     func put(_ stream: CurlStream) -> QueuedCommand {
-        let slot = LoopSlot(stream.number, group: stream.group?.number ?? 0, dispatcher: self)
+        let slot = LoopSlot(stream.number, dispatcher: self)
         stream.take(slot)
         return put(.openStream(stream), for: slot) { $0.enterUncounted(slot, from: ownLoop) }
     }
@@ -94,22 +94,6 @@ final class LoopDispatcher: Sendable {
         for slot in next { put(.launch(slot.number), for: slot.number)?.finish() }
     }
 
-    // MARK: The end of a session among several
-
-    /// Ends the transfers and streams of a group: those that are being moved when they arrive, and the others by a command for each loop.
-    func end(_ group: Int, _ makeCommand: () -> CurlTransport.Command) -> [QueuedCommand] {
-        state.withLock { state in
-            for slot in state.slots.values where slot.group == group { slot.isEnded = true }
-            return mailboxes.map { mailbox in
-                let command = makeCommand()
-                return QueuedCommand(command, mailbox, mailbox.put(command))
-            }
-        }
-    }
-
-    /// Whether the session of a transfer has ended.
-    fileprivate func hasEnded(_ slot: LoopSlot) -> Bool { state.withLock { _ in slot.isEnded } }
-
     // MARK: Forwarding
 
     /// Sends a command that has missed its transfer on the loop it was sent to: the transfer has moved.
@@ -130,8 +114,6 @@ final class LoopSlot: @unchecked Sendable {  // its variables are guarded by the
     let number: Int
     /// A hash of the host; 0 for a stream.
     let host: UInt64
-    /// The number of its group.
-    let group: Int
     /// Whether the transfer opens a connection even if one is idle.
     let isFresh: Bool
     private let dispatcher: LoopDispatcher
@@ -144,23 +126,19 @@ final class LoopSlot: @unchecked Sendable {  // its variables are guarded by the
     /// The loop on which its place is; `nil` while it waits.
     fileprivate(set) var place: Int?
     fileprivate var isReleased = false
-    /// Whether the session that it belongs to has ended.
-    fileprivate var isEnded = false
     /// What the last call for the transfer said.
     fileprivate var isSuspended = false
     fileprivate var isCounted = false
 
-    fileprivate init(_ number: Int, request: TransferRequest, group: Int, dispatcher: LoopDispatcher) {
+    fileprivate init(_ number: Int, request: TransferRequest, dispatcher: LoopDispatcher) {
         self.number = number
-        self.group = group
-        host = Transfer.hostKey(of: request.url, group: group)
+        host = Transfer.hostKey(of: request.url)
         isFresh = request.opensConnectionOnly
         self.dispatcher = dispatcher
     }
 
-    fileprivate init(_ number: Int, group: Int, dispatcher: LoopDispatcher) {
+    fileprivate init(_ number: Int, dispatcher: LoopDispatcher) {
         self.number = number
-        self.group = group
         host = 0
         isFresh = false
         self.dispatcher = dispatcher
@@ -168,9 +146,6 @@ final class LoopSlot: @unchecked Sendable {  // its variables are guarded by the
 
     /// The loop on which the transfer has its place; `nil` while it waits for one.
     var currentPlace: Int? { dispatcher.place(of: self) }
-
-    /// Whether the session of the transfer has ended, one of several on the transport.
-    var hasEnded: Bool { group != 0 && dispatcher.hasEnded(self) }
 
     /// Moves the transfer to the loop with its place.
     func move(_ transfer: CurlTransfer, to place: Int, isSuspended: Bool) {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// One session's part of a transport on libcurl that several sessions use: they have its threads in common, and nothing else.
+/// One session's part of a transport on libcurl that several sessions use: they have its thread in common, and nothing else.
 ///
 /// Connections, TLS sessions, resolved names, limits per host and decisions on certificates are the session's own, as if it had a transport
-/// for itself. ``shutDown()`` ends its transfers and closes its connections; the threads end with the last session. Between requests, a
+/// for itself. ``shutDown()`` ends its transfers and closes its connections; the thread ends with the last session. Between requests, a
 /// session has no descriptors but its pooled connections, and those of the sessions unused for longest are closed first. What happens to
 /// connections can't be observed.
 package final class SharedTransport: EventLoopTransport {
     private let group: TransferGroup
-    private let mailboxes: [Mailbox]
-    /// `nil` after the end, so that the threads of the last session end with it.
+    private let mailbox: Mailbox
+    /// `nil` after the end, so that the thread of the last session ends with it.
     private let base: Lock<CurlTransport?>
 
     /// - Parameters:
-    ///   - base: the transport whose threads are used, for sessions only.
-    ///   - configuration: of the session's connections. With several loops it is the base's that counts.
+    ///   - base: the transport whose thread is used, for sessions only. It has one loop.
+    ///   - configuration: of the session's connections.
     package init(_ base: CurlTransport, configuration: TransportConfiguration) {
-        mailboxes = base.mailboxes
-        group = TransferGroup(number: base.makeNumber(), configuration: base.dispatcher == nil ? configuration : nil)
+        mailbox = base.mailbox
+        group = TransferGroup(number: base.makeNumber(), configuration: configuration)
         self.base = Lock(base)
     }
 
@@ -26,35 +26,35 @@ package final class SharedTransport: EventLoopTransport {
         shutDown()
     }
 
-    /// The transport whose threads are used; `nil` after the end.
+    /// The transport whose thread is used; `nil` after the end.
     var shared: CurlTransport? { base.withLock { $0 } }
 
     private func makeNumber() -> Int { base.withLock { $0?.makeNumber() } ?? 0 }
 
     package func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
-        CurlTransfer(request, id: id, number: makeNumber(), observer, on: mailboxes[0], of: group)
+        CurlTransfer(request, id: id, number: makeNumber(), observer, on: mailbox, of: group)
     }
 
     package func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
-        CurlStream(request.prepared, id: id, number: makeNumber(), observer, on: mailboxes[0], of: group)
+        CurlStream(request.prepared, id: id, number: makeNumber(), observer, on: mailbox, of: group)
     }
 
     package func shutDown() {
-        group.end(on: mailboxes)
-        // Not released while the lock is held: that of the last session ends the threads.
+        group.end(on: mailbox)
+        // Not released while the lock is held: that of the last session ends the thread.
         let last = base.withLock { $0.take() }
         withExtendedLifetime(last) {}
     }
 
-    /// Waits until the session's transfers have completed and its connections are closed; and for the threads, if it was the last session.
+    /// Waits until the session's transfers have completed and its connections are closed; and for the thread, if it was the last session.
     package func waitUntilShutDown() async {
         await group.waitUntilEnded()
-        for mailbox in mailboxes where mailbox.isClosed { await mailbox.waitUntilEnded() }
+        if mailbox.isClosed { await mailbox.waitUntilEnded() }
     }
 
     // MARK: Connections
 
-    private var connections: LoopConnections { LoopConnections(mailboxes: mailboxes, group: group.number, limits: group.configuration) }
+    private var connections: LoopConnections { LoopConnections(mailboxes: [mailbox], group: group.number, limits: group.configuration) }
 
     package func connectionStatistics() async -> ConnectionStatistics { await connections.statistics() }
 
@@ -65,31 +65,30 @@ package final class SharedTransport: EventLoopTransport {
     }
 
     @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
-    package var taskExecutor: any TaskExecutor { mailboxes[0] }
+    package var taskExecutor: any TaskExecutor { mailbox }
 
     @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
-    package var taskExecutors: [any TaskExecutor] { mailboxes }
+    package var taskExecutors: [any TaskExecutor] { [mailbox] }
 }
 
 /// What the transfers of one session have in common on a transport of several: whether they may start.
 ///
-/// Apart from the transport, so that a handle does not retain that. Thread-safe; the lock is taken after that of a handle, and before those
-/// of `LoopDispatcher` and `Mailbox`.
+/// Apart from the transport, so that a handle does not retain that. Thread-safe; the lock is taken after that of a handle, and before that
+/// of `Mailbox`.
 final class TransferGroup: Sendable {
     fileprivate struct State {
         var hasEnded = false
-        /// The loops on which transfers may still run.
-        var loops = 0
+        /// Whether its transfers have completed.
+        var isOver = false
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
     /// Not 0, and no other session's on the transport.
     let number: Int
-    /// `nil` for that of the loops.
-    let configuration: TransportConfiguration?
+    let configuration: TransportConfiguration
     private let state = Lock(State())
 
-    init(number: Int, configuration: TransportConfiguration?) {
+    init(number: Int, configuration: TransportConfiguration) {
         self.number = number
         self.configuration = configuration
     }
@@ -101,33 +100,25 @@ final class TransferGroup: Sendable {
     }
 
     /// Ends the session's transfers; the first call counts.
-    func end(on mailboxes: [Mailbox]) {
-        let commands = state.withLock { state -> [QueuedCommand] in
-            guard !state.hasEnded else { return [] }
+    func end(on mailbox: Mailbox) {
+        let command = state.withLock { state -> QueuedCommand? in
+            guard !state.hasEnded else { return nil }
             state.hasEnded = true
-            state.loops = mailboxes.count
-            if mailboxes.count > 1, let dispatcher = mailboxes[0].dispatcher { return dispatcher.end(number) { endCommand } }
-            return mailboxes.map { mailbox in
-                let command = endCommand
-                return QueuedCommand(command, mailbox, mailbox.put(command))
-            }
+            let command = endCommand
+            return QueuedCommand(command, mailbox, mailbox.put(command))
         }
-        for command in commands { command.finish() }
+        command?.finish()
     }
 
     private var endCommand: CurlTransport.Command {
         .visit { [self] loop in
             loop?.end(group: number)
-            endedOnLoop()
+            let waiters = state.withLock { state in
+                state.isOver = true
+                return state.takeWaiters()
+            }
+            for waiter in waiters { waiter.resume() }
         }
-    }
-
-    private func endedOnLoop() {
-        let waiters = state.withLock { state in
-            state.loops -= 1
-            return state.takeWaiters()
-        }
-        for waiter in waiters { waiter.resume() }
     }
 
     func waitUntilEnded() async {
@@ -144,7 +135,7 @@ final class TransferGroup: Sendable {
 extension TransferGroup.State {
     /// Takes those that wait if the session's transfers have ended.
     fileprivate mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
-        guard hasEnded, loops == 0 else { return [] }
+        guard isOver else { return [] }
         defer { waiters = [] }
         return waiters
     }

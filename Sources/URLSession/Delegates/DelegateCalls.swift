@@ -67,14 +67,18 @@ final class DelegateCalls: Sendable {
         let next = asked.drop { isDefault($0.decision, of: $0.object) }
         guard let first = next.first else { return answered(nil) }
         let method = Method(type: ObjectIdentifier(type(of: first.object)), decision: first.decision)
-        let others = Shown(next.dropFirst())
+        // Not a slice, which would retain the delegate that is asked now.
+        let others = Shown(Array(next.dropFirst()))
+        // A program may keep a completion after it has called it: what belongs to the task is released with the first call.
+        let waiting = Lock<(@Sendable (Answer?) -> Void)?>(answered)
         let call = DelegateCall { [self] in
             state.withLock { _ = $0.defaults.insert(method) }
-            queue.schedule { self.ask(others.value, on: queue, answered) }
+            guard let answered = waiting.withLock({ $0.take() }) else { return }
+            queue.schedule { self.ask(others.value[...], on: queue, answered) }
         }
         state.withLock { $0.current = call }
         first.call { answer in
-            if call.end() { answered(answer) }
+            if call.end() { waiting.withLock { $0.take() }?(answer) }
         }
         state.withLock { $0.current = nil }
     }
@@ -111,24 +115,20 @@ final class DelegateCall: Sendable {
 
     @TaskLocal static var probe: Probe?
 
-    private let isEnded = Lock(false)
-    private let next: @Sendable () -> Void
+    private let next: Lock<(@Sendable () -> Void)?>
 
     /// - Parameter next: asks the next delegate.
     init(_ next: @escaping @Sendable () -> Void) {
-        self.next = next
+        self.next = Lock(next)
     }
 
     /// Ends the call; `false` if it has ended.
-    func end() -> Bool {
-        isEnded.withLock { isEnded in
-            defer { isEnded = true }
-            return !isEnded
-        }
-    }
+    func end() -> Bool { takeNext() != nil }
 
     /// Has the next delegate answer.
-    fileprivate func passOn() { if end() { next() } }
+    fileprivate func passOn() { takeNext()?() }
+
+    private func takeNext() -> (@Sendable () -> Void)? { next.withLock { $0.take() } }
 
     /// Notes that the default of a method without a decision was called.
     static func noteDefault(in session: URLSession) { session.calls.noteDefault() }

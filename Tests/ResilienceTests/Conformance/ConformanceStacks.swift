@@ -20,10 +20,6 @@ enum ConformanceStacks {
             configuration.connections.maximumConnectionsPerHost = 2
         },
         sharing("curl, shared") { _ in },
-        sharing("curl, three loops, shared") { configuration in
-            configuration.connections.loops = 3
-            configuration.connections.maximumConnectionsPerHost = 2
-        },
         overMock("mock") { _ in },
         ConformanceStack("script, in place") {
             let transport = ScriptedTransport(isSynchronous: true, keepsExchanges: false) { request in

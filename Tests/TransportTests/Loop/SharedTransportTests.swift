@@ -5,17 +5,16 @@ import Testing
 
 @testable import CurlewTransport
 
-/// Sessions that share the loops of a transport.
+/// Sessions that share the loop of a transport.
 @Suite(.timeLimit(.minutes(1))) struct SharedTransportTests {
-    private static func configuration(loops: Int = 1, limit: Int? = 64) -> TransportConfiguration {
+    private static func configuration(limit: Int? = 64) -> TransportConfiguration {
         var configuration = TransportConfiguration()
-        configuration.loops = loops
         configuration.maximumConnectionsPerHost = limit
         return configuration
     }
 
-    private static func pair(loops: Int = 1, limit: Int? = 64) -> (SharedTransport, SharedTransport) {
-        let configuration = configuration(loops: loops, limit: limit)
+    private static func pair(limit: Int? = 64) -> (SharedTransport, SharedTransport) {
+        let configuration = configuration(limit: limit)
         let base = CurlTransport(configuration: configuration)
         return (SharedTransport(base, configuration: configuration), SharedTransport(base, configuration: configuration))
     }
@@ -30,10 +29,10 @@ import Testing
     }
 
     // U2.6
-    @Test(arguments: [1, 3]) func `a session does not use the connections of another one`(loops: Int) async throws {
+    @Test func `a session does not use the connections of another one`() async throws {
         let server = try LoopbackServer.standard()
         defer { server.stop() }
-        let (first, second) = Self.pair(loops: loops, limit: 1)
+        let (first, second) = Self.pair(limit: 1)
         for transport in [first, second, first, second] {
             #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
         }
@@ -46,7 +45,7 @@ import Testing
     }
 
     // U2.6
-    @Test(arguments: [1, 3]) func `the transfers of one session do not count against the limit of another`(loops: Int) async throws {
+    @Test func `the transfers of one session do not count against the limit of another`() async throws {
         let gate = Gate()
         let server = try LoopbackServer { request, connection in
             if request.path == "/held" { connection.wait(until: gate) }
@@ -56,7 +55,7 @@ import Testing
             gate.open()
             server.stop()
         }
-        let (first, second) = Self.pair(loops: loops, limit: 2)
+        let (first, second) = Self.pair(limit: 2)
         let observers = (0..<3).map { _ in RecordingObserver() }
         for observer in observers { first.start(TransferRequest(url: server.url("/held")), observer: observer) }
         #expect(await gate.arrivals(2))
@@ -95,13 +94,13 @@ import Testing
     }
 
     // U2.6
-    @Test(arguments: [1, 3]) func `the end of a session completes its transfers and streams, and no other's`(loops: Int) async throws {
+    @Test func `the end of a session completes its transfers and streams, and no other's`() async throws {
         let server = try LoopbackServer.standard()
         defer { server.stop() }
         // Streams count against libcurl's own limit, where connections are shared.
         let other = try LoopbackServer.standard()
         defer { other.stop() }
-        let (first, second) = Self.pair(loops: loops, limit: 2)
+        let (first, second) = Self.pair(limit: 2)
         let url = server.url("/silent")
         // More than the limit, so that some wait.
         let ended = (0..<5).map { _ in RecordingObserver() }
@@ -127,10 +126,10 @@ import Testing
     }
 
     // U2.6
-    @Test(arguments: [1, 3]) func `a transfer that is started after the end completes within the start`(loops: Int) async throws {
+    @Test func `a transfer that is started after the end completes within the start`() async throws {
         let server = try LoopbackServer.standard()
         defer { server.stop() }
-        let (first, second) = Self.pair(loops: loops)
+        let (first, second) = Self.pair()
         #expect(await first.run(TransferRequest(url: server.url("/json"))).error == nil)
         let made = RecordingObserver()
         let handle = first.makeTransfer(TransferRequest(url: server.url("/json")), id: 1, observer: made)
