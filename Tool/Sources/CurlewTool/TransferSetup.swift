@@ -3,6 +3,7 @@ import Curlew
 import CurlewCaching
 import CurlewHAR
 import CurlewTesting
+import CurlewURLLoading
 import Dispatch
 
 /// What a transfer needs, made from the options: the session, the printers, and what is written at the end.
