@@ -226,7 +226,9 @@ import Testing
         while await !session.allTasks.isEmpty { await Task.yield() }
         #expect(Self.isAsBefore(descriptors, threads))
         #expect(server.connectionCount <= 6)
-        // A kilobyte a task would be 10 MiB; suites that run in parallel take some.
-        if let memory { #expect(ProcessProbe.residentBytes.map { $0 < memory + (24 << 20) } ?? true) }
+        // Not under a sanitizer, which keeps released memory. A task with its request that stayed would be over 100 MiB; the rest is what an
+        // allocator keeps.
+        guard ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == nil, let memory else { return }
+        #expect(ProcessProbe.residentBytes.map { $0 < memory + (64 << 20) } ?? true)
     }
 }
