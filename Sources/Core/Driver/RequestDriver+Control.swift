@@ -12,18 +12,6 @@ extension RequestDriver {
     /// The current attempt's task.
     var task: SessionTask? { state.withLock { $0.task } }
 
-    /// Reads the closures that take part in the request: those of its owner or, without one, of the session's delegate.
-    func closures<Value>(_ read: (SessionClosures) -> Value) -> Value {
-        if let closures = ownClosures { return read(closures.values) }
-        return sessionDelegate.closures.withLock { read($0) }
-    }
-
-    /// The closures of the request's owner; `nil` without one.
-    var ownClosures: RequestClosures? {
-        guard let ownership = settings?.options.ownership, ownership.takesPart else { return nil }
-        return ownership.owner?.closures
-    }
-
     // MARK: Starting and stopping
 
     /// Notes that the user has resumed the request; returns its task, if there is one.

@@ -46,43 +46,6 @@ package struct SessionClosures: Sendable {
     package init() {}
 }
 
-/// An object of a layer above that has a request, and takes part in it in place of the closures of the session's delegate.
-package protocol RequestOwner: AnyObject, Sendable {
-    /// The closures of its request. What is `nil` in them is not decided by the session's either.
-    var closures: RequestClosures { get }
-}
-
-/// The closures of one or more requests. Evaluations of servers, and client certificates, are shared by the requests that have the same object.
-package final class RequestClosures: Sendable {
-    package let values: SessionClosures
-    let token = TrustEvaluator.makeToken()
-    /// What they have chosen for hosts that request a certificate.
-    let certificateChoices = CertificateChoices()
-
-    package init(_ values: SessionClosures) {
-        self.values = values
-    }
-}
-
-/// An owner, until its request has finished.
-package final class RequestOwnership: Sendable {
-    private let state: Lock<(any RequestOwner)?>
-    /// Whether the owner's closures take part in the request, in place of those of the session's delegate.
-    let takesPart: Bool
-
-    package init(_ owner: any RequestOwner, takesPart: Bool = true) {
-        state = Lock(owner)
-        self.takesPart = takesPart
-    }
-
-    package var owner: (any RequestOwner)? { state.withLock { $0 } }
-
-    func end() {
-        // Released after unlocking.
-        withExtendedLifetime(state.withLock { $0.take() }) {}
-    }
-}
-
 /// Closures that replace a default decision, or are told of an event.
 ///
 /// All are `nil` by default, and called on the session's queue, one at a time for all requests of the session, which wait for it.

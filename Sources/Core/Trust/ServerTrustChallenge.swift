@@ -124,8 +124,11 @@ extension Session {
             }
         }
         if let owned {
-            // Without its task nobody waits for the decision.
-            guard let task = owned.task else { return apply(.cancelAuthenticationChallenge, nil) }
+            // The requests with the same closures share the decision: one that has ended meanwhile does not make it for the others.
+            let asked = owned.task.flatMap { delegate?.owner(of: $0) == nil ? nil : $0 }
+            guard let task = asked ?? delegate?.task(with: owned.closures, to: trust.host, port: trust.port) else {
+                return apply(.cancelAuthenticationChallenge, nil)
+            }
             owned.closures.values.taskDidReceiveConnectionChallenge?(self, task, challenge, apply)
         } else if let closure {
             closure(self, challenge, apply)
