@@ -15,7 +15,7 @@ final class SocketLink: Sendable {
         var hasEnded = false
         /// Whether the task is suspended.
         var isHeld = true
-        /// Whether a call is being made.
+        /// Whether a call is being made, or none may be yet.
         var isCalling = false
         var waiting: [Call] = []
     }
@@ -31,12 +31,20 @@ final class SocketLink: Sendable {
     }
 
     /// The task has its WebSocket; one that has ended does not take it.
-    func connect(_ socket: WebSocket) {
+    ///
+    /// - Parameter observe: begins to observe it. It is taken before that, as it may have been closed by then, with messages to receive, and
+    ///   its calls are made after that, as what the delegate learns comes first.
+    func connect(_ socket: WebSocket, observe: () -> Void) {
         let isTaken = state.withLock { state in
-            if !state.hasEnded { state.socket = socket }
-            return !state.hasEnded
+            guard !state.hasEnded else { return false }
+            state.socket = socket
+            state.isCalling = true
+            return true
         }
-        if isTaken { makeCalls() } else { socket.cancel() }
+        guard isTaken else { return socket.cancel() }
+        observe()
+        state.withLock { $0.isCalling = false }
+        makeCalls()
     }
 
     /// Makes calls wait, or not any more.

@@ -175,9 +175,10 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
         let socket = session.curlew.webSocket(subprotocols: protocols, configuration: configuration, options: options) {
             try await handshakes.nextRequest()
         }
-        socket.whenOpen { self.opened($0, handshakes) }
-        socket.whenConcluded { self.concluded($0) }
-        link.connect(socket)
+        link.connect(socket) {
+            socket.whenOpen { self.opened($0, handshakes) }
+            socket.whenConcluded { self.concluded($0) }
+        }
     }
 
     private func opened(_ handshake: WebSocketHandshake, _ handshakes: WebSocketHandshakes) {
