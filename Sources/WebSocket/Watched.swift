@@ -20,6 +20,14 @@ package final class Watched<State: Sendable>: Sendable {
         var waiters: [Waiter] = []
         var lastNumber = 0
 
+        /// Adds one that waits unless its condition is met. That may note that it waits, which is what others may wait for: they are asked
+        /// again.
+        mutating func add(_ waiter: Waiter, _ wakeups: inout [@Sendable () -> Void]) {
+            waiters.append(waiter)
+            attemptAll(&wakeups)
+            if waiters.last?.number == waiter.number { attemptAll(&wakeups) }
+        }
+
         mutating func attemptAll(_ wakeups: inout [@Sendable () -> Void]) {
             var index = 0
             var last: [@Sendable () -> Void] = []
@@ -97,15 +105,14 @@ package final class Watched<State: Sendable>: Sendable {
         let number = contents.withLock { contents -> Int in
             contents.lastNumber += 1
             let number = contents.lastNumber
-            contents.waiters.append(
-                Waiter(
-                    number: number, isLast: isLast,
-                    attempt: { state in
-                        guard let result = take(&state) else { return nil }
-                        return { body(result) }
-                    },
-                    cancel: {}))
-            contents.attemptAll(&wakeups)
+            let waiter = Waiter(
+                number: number, isLast: isLast,
+                attempt: { state in
+                    guard let result = take(&state) else { return nil }
+                    return { body(result) }
+                },
+                cancel: {})
+            contents.add(waiter, &wakeups)
             return number
         }
         for resume in wakeups { resume() }
@@ -127,8 +134,7 @@ package final class Watched<State: Sendable>: Sendable {
         let isCancelled = contents.withLock { contents in
             // A later cancellation finds the waiter; an earlier one is seen here.
             guard !Task.isCancelled else { return true }
-            contents.waiters.append(waiter)
-            contents.attemptAll(&wakeups)
+            contents.add(waiter, &wakeups)
             return false
         }
         if isCancelled { waiter.cancel() }

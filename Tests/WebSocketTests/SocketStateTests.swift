@@ -257,6 +257,19 @@ extension SocketState {
         #expect(log.update { $0 } == ["one", "two"])
     }
 
+    @Test("who waits sees what the beginning of another wait changes") func beginning() {
+        let watched = Watched((isReaderWaiting: false, message: String?.none))
+        let calls = Lock<[String]>([])
+        watched.when({ $0.isReaderWaiting ? () : nil }, { calls.withLock { $0.append("seen") } })
+        watched.when({ state in
+            state.isReaderWaiting = state.message == nil
+            return state.message.take()
+        }, { message in calls.withLock { $0.append(message) } })
+        #expect(calls.withLock { $0 } == ["seen"])
+        watched.update { $0.message = "read" }
+        #expect(calls.withLock { $0 } == ["seen", "read"])
+    }
+
     @Test("a wait is cancelled before and while waiting") func cancellation() async {
         let watched = Watched(0)
         let task = Task { try await watched.wait { $0 > 0 ? $0 : nil } }
