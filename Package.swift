@@ -167,6 +167,7 @@ let package = Package(
             name: "URLSessionTests",
             dependencies: library + [
                 "CurlewURLSession", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "CurlewHAR",
+                "curlew-probe",
             ]),
         .testTarget(
             name: "DownloadsTests",
@@ -177,7 +178,8 @@ let package = Package(
         .executableTarget(
             name: "curlew-probe",
             dependencies: library + [
-                "CurlewCaching", "CurlewDownloads", "CurlewOperations", "CurlewRequests", "CurlewWebSocket", "CurlewTestSupport",
+                "CurlewCaching", "CurlewDownloads", "CurlewOperations", "CurlewRequests", "CurlewURLSession", "CurlewWebSocket",
+                "CurlewTestSupport",
             ],
             path: "Tests/Probe"),
         // What the tests of the lifecycle terminate; in no product.

@@ -24,6 +24,7 @@ import Dispatch
 ///     curlew-probe jar FILE NAME COUNT   sets cookies and hosts in shared files; prints how many were "missing"
 ///     curlew-probe jar-fill FILE START [LIMIT COUNT]   sets cookies, all at once, until it is killed, or COUNT times with a file size limit
 ///     curlew-probe request URL FILE      downloads with a request of CurlewRequests, to be killed and resumed
+///     curlew-probe task DATA FILE        resumes a download task of CurlewURLSession by the data of a file; prints its "offset"
 ///     curlew-probe cookies URL           sends three requests of CurlewRequests, the last one without cookies
 ///     curlew-probe operate URL           runs an operation that requests time to end when the process is terminated
 ///     curlew-probe output URL FILE       runs an operation that writes to a file, to be killed
@@ -71,6 +72,7 @@ enum Probe {
                 ProcessProbe.limitFileSizes(to: Int(arguments[4]) ?? 0)
                 try JarProbe(arguments[2]).fill(from: Int(arguments[3]) ?? 0, count: Int(arguments[5]) ?? 0)
             case ("request", 4): try await ProbeDownload(arguments[2], to: arguments[3]).response()
+            case ("task", 4): try await ResumedTask.run(URL(fileURLWithPath: arguments[2]), to: URL(fileURLWithPath: arguments[3]))
             case ("cookies", 3): try await ProbeDownload.askThrice(arguments[2])
             case ("operate", 3...): try await operate(arguments[2])
             case ("output", 4): try await operate(arguments[2], to: URL(fileURLWithPath: arguments[3]))
