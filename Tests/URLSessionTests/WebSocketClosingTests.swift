@@ -90,7 +90,8 @@ import Testing
             await delegate.events.wait(for: 3 * number + 1)
             let waiting = Task { try await task.receive() }
             task.cancel(with: code, reason: reason)
-            #expect(task.state == .canceling)
+            // The server may have answered.
+            #expect(task.state == .canceling || task.state == .completed)
             await delegate.events.wait(for: 3 * number + 3)
             #expect(await Self.code(of: waiting) == .cancelled)
             #expect(await Self.isFailing(task, .cancelled))
