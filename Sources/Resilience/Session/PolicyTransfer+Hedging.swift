@@ -37,33 +37,25 @@ extension PolicyTransfer {
         }
     }
 
-    /// A request is about to be sent: returns when a second attempt is due; `nil` if there is to be none.
-    func countForHedging(at now: Duration) -> Duration? {
-        guard let hedges = runtime.hedges, request.mayBeHedged,
-            let (slot, delay) = hedges.withState(for: request, { _, hedging in hedging.requestBegins(at: now) })
-        else { return nil }
-        hedging = slot
-        return delay
-    }
-
-    /// Before the first attempt is started, whose events end the timer.
-    func startHedgeTimer(after delay: Duration) {
-        // Retains the transfer until its end, which cancels the timer: a weak reference costs more than the rest.
-        let timer = transport.after(delay) { self.sendHedge(after: delay) }
-        let isLate = state.withLock { state in
-            guard state.stage == .sent else { return true }
-            state.timer = timer
-            return false
+    /// Notes that the first attempt is sent, and when a second one is due; `false` if the transfer has failed.
+    func becomeSent(as handle: any TransferHandle, at now: Duration) -> Bool {
+        guard let hedges = runtime.hedges, request.mayBeHedged else { return becomeSent(as: handle) }
+        // In one lock, as the transfer may end, or be due, after it.
+        let isSent = hedges.withState(for: request) { slot, hedge in
+            hedging = slot
+            let isSent = becomeSent(as: handle)
+            if isSent { hedge.begins(self, at: now, slot) }
+            return isSent
         }
-        if isLate { timer.cancel() }
+        return isSent?.result ?? becomeSent(as: handle)
     }
 
     /// The second attempt is due.
-    private func sendHedge(after delay: Duration) {
+    func sendHedge() {
         let now = now
         guard state.withLock({ $0.isHedgeWanted }), let slot = hedging, let policy = runtime.policies.hedging else { return }
         let (hasRoom, place) = takeRoom(at: now)
-        guard hasRoom, slot.withLock({ $0.hedge(at: now) }) else {
+        guard hasRoom, slot.withLock({ $0.hedging.hedge(at: now) }) else {
             leaveUnused(place)
             return transport.teller.tell(.hedging, policy.name, slot.name, .refused(retryAfter: nil))
         }
@@ -77,7 +69,7 @@ extension PolicyTransfer {
             return true
         }
         guard isWanted else { return leaveUnused(place) }
-        transport.teller.tell(.hedging, policy.name, slot.name, .hedged(after: delay))
+        transport.teller.tell(.hedging, policy.name, slot.name, .hedged(after: now - sent))
         handle.start()
     }
 
@@ -127,15 +119,15 @@ extension PolicyTransfer {
             state.winner = attempt
             status = UInt16(truncatingIfNeeded: head.statusCode)
             (isHedge ? state.first : state.second?.handle)?.cancel()
-            return HeardHead(isHeard: true, isFirst: true, timer: state.timer.take(), second: state.second)
+            return HeardHead(isHeard: true, isFirst: true, second: state.second)
         }
         heard.second?.interim(of: attempt).forEach { observer.transfer(id, didReceiveInterim: $0) }
         noteLimits(head)
         guard heard.isFirst else { return heard.isHeard }
-        heard.timer?.cancel()
-        if runtime.measuresHedges {
-            let latency = now - sent
-            hedging.withLock { $0.responded(after: latency) }
+        let latency = runtime.measuresHedges ? now - sent : nil
+        hedging.withLock { hedge in
+            hedge.ends(self)
+            if let latency { hedge.hedging.responded(after: latency) }
         }
         if isHedge { transport.teller.tell(.hedging, runtime.policies.hedging?.name ?? "", hedging.name, .hedgeWon) }
         return heard.isHeard
@@ -146,22 +138,21 @@ extension PolicyTransfer {
         let isHeard: Bool
         /// Whether it is the first one of the transfer.
         var isFirst = false
-        var timer: LayerTimer?
         var second: SecondAttempt?
     }
 
     func attemptEnded(_ completion: TransferCompletion, isHedge: Bool) {
-        guard hedging != nil else { return complete(completion) }
+        guard let hedging else { return complete(completion) }
         let ended = state.withLock { state -> EndedAttempts? in
             let second = state.second
             if let second {
                 if isHedge { second.hedgeEnded = completion } else { second.firstEnded = completion }
                 guard second.result(state.winner) != nil else { return nil }
             }
-            return state.end().map { EndedAttempts(end: $0, timer: state.timer.take(), second: second, winner: state.winner) }
+            return state.end().map { EndedAttempts(end: $0, second: second, winner: state.winner) }
         }
         guard let ended else { return }
-        ended.timer?.cancel()
+        if ended.winner == nil { hedging.withLock { $0.ends(self) } }
         guard let second = ended.second else { return complete(completion, ended.end) }
         // Without a head, the result is that of the first attempt, whose interim responses are still to be told.
         if ended.winner == nil { second.interim(of: .first).forEach { observer.transfer(id, didReceiveInterim: $0) } }
@@ -170,7 +161,6 @@ extension PolicyTransfer {
 
     private struct EndedAttempts {
         let end: End
-        let timer: LayerTimer?
         let second: SecondAttempt?
         let winner: Attempt?
     }

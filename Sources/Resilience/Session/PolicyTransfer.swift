@@ -37,8 +37,6 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
         var wait: Wait?
         /// The first attempt, while it is sent.
         var first: (any TransferHandle)?
-        /// Until the second attempt is due.
-        var timer: LayerTimer?
         var second: SecondAttempt?
     }
 
@@ -49,8 +47,10 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
     let state = Lock(State())
     // Written by the thread that performs the steps, before the transfer is sent or has failed; only read from then on.
     /// The group of a request that may have a second attempt.
-    @exclusivity(unchecked) var hedging: GroupSlot<HedgingState>?
+    @exclusivity(unchecked) var hedging: GroupSlot<HedgeState>?
     @exclusivity(unchecked) private(set) var sent = Duration.zero
+    /// Its number among those of the group that may still have one; 0 for none. With the group locked.
+    @exclusivity(unchecked) var hedgeNumber = 0
     @exclusivity(unchecked) var held = HeldPlaces()
     /// That of the response, 0 before its head. On the thread of the events; of a transfer that may have two attempts, with the state locked.
     @exclusivity(unchecked) var status: UInt16 = 0
@@ -143,18 +143,20 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
 
     private func send(at now: Duration) {
         sent = now
-        let delay = countForHedging(at: now)
         let handle = transport.makeBaseTransfer(request, id: id, observer: self)
-        let isWanted = state.withLock { state in
+        guard becomeSent(as: handle, at: now) else { return completeIfFailed() }
+        handle.start()
+    }
+
+    /// Notes that the first attempt is sent; `false` if the transfer has failed.
+    func becomeSent(as handle: any TransferHandle) -> Bool {
+        state.withLock { state in
             guard state.failure == nil else { return false }
             state.stage = .sent
             state.first = handle
             if state.isSuspended { handle.setSuspended(true) }
             return true
         }
-        guard isWanted else { return completeIfFailed() }
-        if let delay { startHedgeTimer(after: delay) }
-        handle.start()
     }
 
     /// Why a transfer that has waited since the breaker admitted it is refused after all.
