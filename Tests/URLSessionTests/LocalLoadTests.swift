@@ -197,6 +197,39 @@ import Testing
         #expect(try contents(of: directory).isEmpty)
     }
 
+    // U2.2, U3.7
+    @Test func `the bytes of a file are loaded as they are read`() async throws {
+        let session = try session()
+        defer { session.invalidateAndCancel() }
+        let file = try directory.write(GeneratedBody().data(count: 1_000_000), to: "x")
+        let (bytes, response) = try await session.bytes(from: file)
+        #expect(response.expectedContentLength == 1_000_000)
+        var iterator = bytes.makeAsyncIterator()
+        var body = Data([try #require(try await iterator.next())])
+        #expect(bytes.task.countOfBytesReceived == 256 * 1024 && bytes.task.state == .running)
+        while let byte = try await iterator.next() { body.append(byte) }
+        #expect(body.count == 1_000_000 && GeneratedBody().matches(body))
+        #expect(bytes.task.state == .completed && bytes.task.countOfBytesReceived == 1_000_000)
+
+        // Of two that read each piece comes to one.
+        let (shared, _) = try await session.bytes(from: file)
+        let counts = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<2 { group.addTask { try await shared.reduce(0) { count, _ in count + 1 } } }
+            return try await group.reduce(0, +)
+        }
+        #expect(counts == 1_000_000)
+
+        let (cancelled, _) = try await session.bytes(from: file)
+        var other = cancelled.makeAsyncIterator()
+        _ = try await other.next()
+        cancelled.task.cancel()
+        let error = await #expect(throws: URLError.self) { while try await other.next() != nil {} }
+        #expect(error?.code == .cancelled)
+        let (empty, _) = try await session.bytes(from: try directory.write(Data(), to: "empty"))
+        #expect(try await empty.reduce(0) { count, _ in count + 1 } == 0)
+        await #expect(throws: URLError.self) { _ = try await session.bytes(from: directory.file("none")) }
+    }
+
     // MARK: Control
 
     // U3.7

@@ -77,8 +77,8 @@ extension URLSession {
     public func bytes(for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (AsyncBytes, URLResponse) {
         let task = enter { URLSessionDataTask(self, $0, .streamed(request), .awaited) }
         if let delegate { task.delegate = delegate }
-        let (stream, response) = try await task.openBody()
-        return (AsyncBytes(BytesReading(task, stream)), response)
+        let (body, response) = try await task.openBody()
+        return (AsyncBytes(BytesReading(task, body)), response)
     }
 
     /// Receives the head of the response to a GET of a URL, as ``bytes(for:delegate:)`` does.

@@ -3,19 +3,22 @@ import CurlewCore
 import CurlewHTTP
 import CurlewURLLoading
 
+/// A body that is read as it is received.
+enum ReadBody {
+    case stream(BodyStream)
+    /// One that is loaded without a network.
+    case local(LocalLoad)
+}
+
 /// What the iterators of one body read from. Cancels its task when they and the sequence are released.
 @usableFromInline
 final class BytesReading: Sendable {
     let task: URLSessionDataTask
-    /// `nil` for a body that was loaded without a network.
-    private let stream: BodyStream?
-    /// The body that was loaded without a network, until it is read.
-    private let loaded: Lock<Data?>
+    private let body: ReadBody
 
-    init(_ task: URLSessionDataTask, _ stream: BodyStream?) {
+    init(_ task: URLSessionDataTask, _ body: ReadBody) {
         self.task = task
-        self.stream = stream
-        loaded = Lock(stream == nil ? task.values.withLock { $0.data.take() } : nil)
+        self.body = body
     }
 
     deinit {
@@ -24,14 +27,14 @@ final class BytesReading: Sendable {
 
     /// Waits for the next piece, which is not empty; `nil` when the body is complete and the task has completed.
     func next() async throws -> [UInt8]? {
-        guard let stream else {
-            let data = loaded.withLock { $0.take() } ?? Data()
-            return data.isEmpty ? nil : [UInt8](data)
-        }
         do {
             let piece = try await withTaskCancellationHandler {
-                var iterator = stream.makeAsyncIterator()
-                return try await iterator.next()
+                switch body {
+                case .local(let load): return await task.nextPiece(load)
+                case .stream(let stream):
+                    var iterator = stream.makeAsyncIterator()
+                    return try await iterator.next()
+                }
             } onCancel: {
                 task.cancel()
             }
@@ -52,19 +55,20 @@ final class BytesReading: Sendable {
 extension URLSessionDataTask {
     /// Starts the task and waits for the head of its response; cancelling the waiting task cancels it.
     ///
-    /// - Returns: the body, `nil` if it was loaded without a network, and the response.
-    func openBody() async throws -> (BodyStream?, URLResponse) {
+    func openBody() async throws -> (ReadBody, URLResponse) {
         resume()
         return try await withTaskCancellationHandler {
-            guard let stream = await madeStream() else { return (nil, try finalResponse()) }
-            do {
-                _ = try await stream.head()
-            } catch {
-                await waitForEnd()
-                throw self.error ?? URLError.of(error, self)
+            let body = await madeBody()
+            if case .stream(let stream)? = body {
+                do {
+                    _ = try await stream.head()
+                } catch {
+                    await waitForEnd()
+                    throw self.error ?? URLError.of(error, self)
+                }
             }
-            guard let response else { throw URLError.of(.badServerResponse, self) }
-            return (stream, response)
+            guard let body, let response else { throw self.error ?? URLError.of(.badServerResponse, self) }
+            return (body, response)
         } onCancel: {
             cancel()
         }

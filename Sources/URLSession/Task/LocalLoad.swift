@@ -17,6 +17,8 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
         /// For a delegate that wants the body in one piece.
         case collected(URLSessionDataTask, Data)
         case file(descriptor: Int32, path: String)
+        /// For a body that is read as it is loaded.
+        case reader
     }
 
     /// The size of a piece.
@@ -59,11 +61,11 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
     /// Does the next step, unless the task has ended; if it is suspended, when it is resumed.
     private func proceed(_ step: @escaping @Sendable () throws -> Void) {
         let isWanted = task.values.withLock { values -> Bool in
-            guard !values.hasEnded, values.state != .suspended else {
-                if !values.hasEnded { values.resumption = { self.queue.async { self.proceed(step) } } }
-                return false
-            }
-            return true
+            // One that is being cancelled ends by that, also if that takes longer than the rest.
+            guard !values.hasEnded, values.state != .canceling else { return false }
+            guard values.state == .suspended else { return true }
+            values.resumption = { self.queue.async { self.proceed(step) } }
+            return false
         }
         guard isWanted else { return }
         do {
@@ -83,6 +85,10 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
         self.source = source
         if task is URLSessionDownloadTask {
             try writeToFile()
+        } else if case .streamed = task.work {
+            target = .reader
+            task.values.withLock { $0.response = source.response }
+            return task.hand(over: .local(self))
         } else if case .delegate = task.completion, let task = task as? URLSessionDataTask {
             target = task.prefersIncrementalDelivery ? .delegate(task) : .collected(task, Data())
             let response = Shown(source.response)
@@ -122,6 +128,9 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
 
     // MARK: The content
 
+    /// Loads the next piece for who reads the body.
+    func readNext() { queue.async { self.proceed { try self.read() } } }
+
     private func read() throws {
         guard let source else { return }
         let piece = try source.read(atMost: Self.pieceSize)
@@ -148,11 +157,12 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
                 // A cancellation is the last call.
                 guard task.error == nil else { return }
                 task.give(piece)
-                self.queue.async { self.proceed { try self.read() } }
+                self.readNext()
             }
+        case .reader: return task.hand(over: piece)
         }
         // Not at once: a cancellation or suspension counts from the next piece on.
-        queue.async { self.proceed { try self.read() } }
+        readNext()
     }
 
     private func note(expected: Int64) {
@@ -171,7 +181,7 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
         var outcome = Outcome(response: source?.response)
         switch target {
         case .memory(let data): outcome.data = data
-        case .delegate: break
+        case .delegate, .reader: break
         case .collected(let task, let data):
             if !data.isEmpty { task.session.queue.schedule { if task.error == nil { task.give(data) } } }
         case .file(let descriptor, let path):

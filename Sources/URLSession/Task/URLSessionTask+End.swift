@@ -119,15 +119,31 @@ extension URLSessionTask {
     func waitForEnd() async { await wait { $0.isOver } }
 
     /// Waits for a body that is read as it is received, which begins to be received only when it is taken; `nil` if the task has ended without.
-    func madeStream() async -> BodyStream? {
-        await wait { $0.stream != nil || $0.isOver }
-        return values.withLock { $0.stream.take() }
+    func madeBody() async -> ReadBody? {
+        await wait { $0.body != nil || $0.isOver }
+        return values.withLock { $0.body.take() }
     }
 
     /// Hands over a body that is read as it is received.
-    func hand(over stream: BodyStream) {
+    func hand(over body: ReadBody) { wake { $0.body = body } }
+
+    /// Hands over a piece of a body that is loaded without a network.
+    func hand(over piece: Data) { wake { $0.localPiece = ($0.localPiece ?? Data()) + piece } }
+
+    /// Has a piece loaded, and waits for it; `nil` if the task has ended without.
+    func nextPiece(_ load: LocalLoad) async -> Data? {
+        while true {
+            load.readNext()
+            await wait { $0.localPiece != nil || $0.isOver }
+            let (piece, isOver) = values.withLock { ($0.localPiece.take(), $0.isOver) }
+            // Of two tasks that read, the other may have taken it.
+            if piece != nil || isOver { return piece }
+        }
+    }
+
+    private func wake(_ change: (inout Values) -> Void) {
         let waiters = values.withLock { values in
-            values.stream = stream
+            change(&values)
             return values.takeWaiters()
         }
         waiters.resume()

@@ -87,7 +87,7 @@ extension URLSessionTask {
                 stream = made.bodyStream()
                 return made
             }
-            if let stream { hand(over: stream) }
+            if let stream { hand(over: .stream(stream)) }
         case .connection(let request): connect(replacement ?? request)
         }
     }

@@ -87,7 +87,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         var waiter: UnsafeContinuation<Void, Never>?
         var otherWaiters: [UnsafeContinuation<Void, Never>] = []
         /// A body that is read as it is received, until it is taken.
-        var stream: BodyStream?
+        var body: ReadBody?
+        /// The next piece of such a body that is loaded without a network, until it is taken.
+        var localPiece: Data?
         /// The complete file of a download.
         var file: URL?
         var data: Data?
