@@ -118,3 +118,8 @@ package enum URLHost {
         return result
     }
 }
+
+extension String {
+    /// A host as URLs have it: an IPv6 address in brackets (RFC 3986, section 3.2.2), everything else unchanged.
+    package var bracketed: String { utf8.contains(UInt8(ascii: ":")) && !hasBytePrefix("[") ? "[\(self)]" : self }
+}

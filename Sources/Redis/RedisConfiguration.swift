@@ -56,7 +56,7 @@ extension RedisConfiguration.Address: CustomStringConvertible {
     public var description: String {
         switch self {
         case .unix(let path): path
-        case .tcp(let host, let port), .tls(let host, let port): host.unicodeScalars.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        case .tcp(let host, let port), .tls(let host, let port): "\(host.bracketed):\(port)"
         }
     }
 }

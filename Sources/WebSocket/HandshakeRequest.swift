@@ -136,7 +136,7 @@ struct HandshakeRequest: Sendable {
         private var isDefault: Bool { port == (isSecure ? 443 : 80) }
 
         private static func authority(_ host: String, _ port: Int?) -> String {
-            let name = host.unicodeScalars.contains(":") ? "[\(host)]" : host
+            let name = host.bracketed
             return port.map { "\(name):\($0)" } ?? name
         }
     }

@@ -180,8 +180,7 @@ private struct ProxyEntries {
     func url(of kind: String, scheme: String) -> String? {
         guard isOn(entries[kind + "Enable"]), let host = entries[kind + "Proxy"].map({ "\($0)" }), !host.isEmpty else { return nil }
         let port = entries[kind + "Port"].map { ":\($0)" } ?? ""
-        let name = host.unicodeScalars.contains(":") && !host.hasBytePrefix("[") ? "[\(host)]" : host
-        return "\(scheme)://\(userInfo)\(name)\(port)"
+        return "\(scheme)://\(userInfo)\(host.bracketed)\(port)"
     }
 
     private var userInfo: String {

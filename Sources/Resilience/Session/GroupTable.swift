@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 import CurlewTransport
 
 /// What a policy counts for one group.
@@ -81,8 +82,7 @@ final class GroupTable<State: Sendable>: @unchecked Sendable {  // what changes 
 
     private func slot(ofURL url: String) -> GroupSlot<State>? {
         guard let origin = HTTPOrigin(url: url) else { return nil }
-        let host = origin.host.unicodeScalars.contains(":") ? "[\(origin.host)]" : origin.host
-        let found = slot(named: "\(origin.scheme)://\(host):\(origin.port)")
+        let found = slot(named: "\(origin.scheme)://\(origin.host.bracketed):\(origin.port)")
         // Not a URL whose authority ends without a slash: a longer host may begin with it.
         if let colon = url.utf8.firstIndex(of: UInt8(ascii: ":")) {
             let authority = url.utf8[colon...].dropFirst(3)

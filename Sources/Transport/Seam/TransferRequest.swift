@@ -312,8 +312,5 @@ public struct StreamTransferRequest: Sendable {
     }
 
     /// The peer's URL for libcurl. An IPv6 address is put in brackets (RFC 3986, section 3.2.2).
-    package var url: String {
-        let name = host.unicodeScalars.contains(":") && !host.hasBytePrefix("[") ? "[\(host)]" : host
-        return "\(isSecure ? "https" : "http")://\(name):\(port)"
-    }
+    package var url: String { "\(isSecure ? "https" : "http")://\(host.bracketed):\(port)" }
 }

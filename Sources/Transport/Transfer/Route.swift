@@ -153,11 +153,6 @@ enum RouteDecision {
     }
 }
 
-extension String {
-    /// An IPv6 address in brackets (RFC 3986, section 3.2.2), everything else unchanged.
-    var bracketed: String { unicodeScalars.contains(":") && !hasBytePrefix("[") ? "[\(self)]" : self }
-}
-
 // MARK: - Validation
 
 extension ReachOptions {

@@ -89,8 +89,7 @@ extension RequestDriver {
         guard let first = settings?.options.certificateURL, let certificate = outgoing.options.tls.clientCertificate,
             certificate.origins == nil
         else { return outgoing }
-        let host = request.host.utf8.contains(UInt8(ascii: ":")) ? "[\(request.host)]" : request.host
-        if !isSameOrigin("https://\(host):\(request.port)", as: first) { outgoing.options.tls.clientCertificate = nil }
+        if !isSameOrigin("https://\(request.host.bracketed):\(request.port)", as: first) { outgoing.options.tls.clientCertificate = nil }
         return outgoing
     }
 
