@@ -93,6 +93,22 @@ import Testing
         #expect(task.values.withLock { $0.wait == nil })
     }
 
+    // U2.4, U3.3
+    @Test func `a stream task waits for a route as well`() async throws {
+        let session = session()
+        defer { session.invalidateAndCancel() }
+        let network = Network(isThere: false)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: server.port)
+        start(task, in: network)
+        task.write(Data("GET /bytes/5 HTTP/1.0\r\n\r\n".utf8), timeout: 0) { _ in }
+        await recorder.calls.wait(for: 1)
+        #expect(recorder.calls.elements == ["waiting"])
+        #expect(server.requestCount == 0 && task.state == .running)
+        network.change(isThere: true)
+        let (data, _) = try await task.readData(ofMinLength: 1 << 10, maxLength: 1 << 10, timeout: 0)
+        #expect(data?.isEmpty == false && server.requestCount == 1)
+    }
+
     // U3.3
     @Test func `with a route the delegate hears of no wait, and nothing is watched`() async throws {
         let session = session()

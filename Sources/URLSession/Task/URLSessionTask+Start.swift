@@ -44,8 +44,7 @@ extension URLSessionTask {
     var isWanted: Bool { values.withLock { $0.state == .running || $0.state == .suspended } }
 
     private func startWhenConnected() {
-        let request = values.withLock { $0.replacement } ?? work.request
-        guard session.waitsForConnectivity, let url = request?.url, !LocalLoad.loads(url) else { return load() }
+        guard session.waitsForConnectivity, let url = destination, !LocalLoad.loads(url) else { return load() }
         let configuration = session.curlew.session.configuration
         guard let wait = ConnectivityWait(for: url, configuration.options) else { return load() }
         values.withLock { $0.wait = wait }

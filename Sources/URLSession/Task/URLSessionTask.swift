@@ -329,6 +329,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Starts the task, on the thread that resumes it.
     func begin() { startWhenDue() }
 
+    /// Where the task first connects to; `nil` if that is not known.
+    var destination: URL? { (values.withLock { $0.replacement } ?? work.request)?.url }
+
     /// Makes the connection of a task whose work is one, when it is due.
     func connect(_ request: URLRequest?) {}
 

@@ -124,6 +124,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {  // as it
         serve()
     }
 
+    override var destination: URL? { URL(string: "tcp://\(host.bracketed):\(port)") }
+
     override func connect(_ request: URLRequest?) {
         pipe.withLock { $0.mayConnect = true }
         serve()
