@@ -87,10 +87,7 @@ private typealias CopyFileRange =
     @convention(c) (Int32, UnsafeMutablePointer<Int64>?, Int32, UnsafeMutablePointer<Int64>?, Int, UInt32) -> Int
 
 /// copy_file_range(2), which Swift does not import; `nil` where the C library does not have it.
-private let copyFileRange: CopyFileRange? = {
-    let symbol = dlopen(nil, RTLD_NOW).flatMap { dlsym($0, "copy_file_range") }
-    return symbol.map { unsafeBitCast($0, to: CopyFileRange.self) }
-}()
+private let copyFileRange = processFunction("copy_file_range", as: CopyFileRange.self)
 
 /// Copies the first bytes of a range of a file to the position of another one, which moves; returns their number, `nil` if the system can't
 /// copy between these files, or nothing is there.

@@ -39,15 +39,16 @@ struct Cipher: Sendable {
     private let control: Control
 
     private init?() {
-        guard let process = dlopen(nil, RTLD_NOW) else { return nil }
-        func find<Function>(_ name: String, as type: Function.Type) -> Function? {
-            dlsym(process, name).map { unsafeBitCast($0, to: type) }
-        }
-        guard let algorithm = find("EVP_aes_256_gcm", as: Make.self), let makeContext = find("EVP_CIPHER_CTX_new", as: Make.self),
-            let freeContext = find("EVP_CIPHER_CTX_free", as: Free.self), let beginSealing = find("EVP_EncryptInit_ex", as: Begin.self),
-            let seal = find("EVP_EncryptUpdate", as: Update.self), let finishSealing = find("EVP_EncryptFinal_ex", as: Finish.self),
-            let beginOpening = find("EVP_DecryptInit_ex", as: Begin.self), let open = find("EVP_DecryptUpdate", as: Update.self),
-            let finishOpening = find("EVP_DecryptFinal_ex", as: Finish.self), let control = find("EVP_CIPHER_CTX_ctrl", as: Control.self)
+        guard let algorithm = processFunction("EVP_aes_256_gcm", as: Make.self),
+            let makeContext = processFunction("EVP_CIPHER_CTX_new", as: Make.self),
+            let freeContext = processFunction("EVP_CIPHER_CTX_free", as: Free.self),
+            let beginSealing = processFunction("EVP_EncryptInit_ex", as: Begin.self),
+            let seal = processFunction("EVP_EncryptUpdate", as: Update.self),
+            let finishSealing = processFunction("EVP_EncryptFinal_ex", as: Finish.self),
+            let beginOpening = processFunction("EVP_DecryptInit_ex", as: Begin.self),
+            let open = processFunction("EVP_DecryptUpdate", as: Update.self),
+            let finishOpening = processFunction("EVP_DecryptFinal_ex", as: Finish.self),
+            let control = processFunction("EVP_CIPHER_CTX_ctrl", as: Control.self)
         else { return nil }
         (self.algorithm, self.makeContext, self.freeContext, self.control) = (algorithm, makeContext, freeContext, control)
         (self.beginSealing, self.seal, self.finishSealing) = (beginSealing, seal, finishSealing)
