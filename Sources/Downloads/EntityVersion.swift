@@ -107,15 +107,15 @@ struct DigestField: Equatable {
 }
 
 /// Digests of a message, computed together.
-struct DigestCheck: Sendable {
+struct DigestCheck: ~Copyable {
     private let expected: [String: Data]
-    private var short: SHA2<UInt32>?
-    private var long: SHA2<UInt64>?
+    private var short: LargeDigest<UInt32>?
+    private var long: LargeDigest<UInt64>?
 
     init(_ expected: [String: Data]) {
         self.expected = expected
-        if expected["sha-256"] != nil { short = SHA2() }
-        if expected["sha-512"] != nil { long = SHA2() }
+        short = expected["sha-256"] == nil ? nil : LargeDigest()
+        long = expected["sha-512"] == nil ? nil : LargeDigest()
     }
 
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
@@ -123,9 +123,9 @@ struct DigestCheck: Sendable {
         long?.update(bytes)
     }
 
-    /// Returns the first digest that differs; `nil` if all are as expected.
-    func mismatch() -> (algorithm: String, expected: Data, actual: Data)? {
-        let actual = [("sha-256", short?.digest()), ("sha-512", long?.digest())]
+    /// Ends the message, and returns the first digest that differs; `nil` if all are as expected.
+    mutating func mismatch() -> (algorithm: String, expected: Data, actual: Data)? {
+        let actual = [("sha-256", short.take()?.finish()), ("sha-512", long.take()?.finish())]
         for (algorithm, digest) in actual {
             guard let digest, let expected = expected[algorithm], Data(digest) != expected else { continue }
             return (algorithm, expected, Data(digest))

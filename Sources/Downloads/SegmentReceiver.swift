@@ -314,8 +314,8 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
     // MARK: The end
 
     private func end() -> SegmentedTransfer.Ending {
-        guard let check else { return .finished }
-        if let mismatch = check.mismatch() {
+        guard check != nil else { return .finished }
+        if let mismatch = check?.mismatch() {
             discardSegment()
             return .failed(
                 SegmentedDownloadError.digestMismatch(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCore
-import CurlewHTTP
 import CurlewTransport
 import Testing
 
 @testable import CurlewDownloads
+@testable import CurlewHTTP
 
 @Suite struct ByteRangesTests {
     @Test("ranges that touch are joined, and gaps are what is missing") func insert() {
@@ -182,10 +182,22 @@ import Testing
     }
 
     @Test("a digest that differs is named with both values") func mismatch() {
-        var check = DigestCheck(DigestField("sha-256=:\(Self.empty):").digests)
-        #expect(check.mismatch() == nil)
+        let expected = DigestField("sha-256=:\(Self.empty):").digests
+        var check = DigestCheck(expected)
+        let none = check.mismatch()
+        #expect(none == nil)
+        check = DigestCheck(expected)
         [UInt8(1)].withUnsafeBytes { check.update($0) }
-        #expect(check.mismatch()?.algorithm == "sha-256")
+        let mismatch = check.mismatch()
+        #expect(mismatch?.algorithm == "sha-256")
+        #expect(mismatch?.expected == expected["sha-256"])
+        #expect(mismatch?.actual == Data(SHA256.digest(of: [1])))
+    }
+}
+
+@Suite struct LibcryptoTests {
+    @Test func `libcrypto is found wherever libcurl's TLS is OpenSSL`() {
+        if CurlInfo.current.tlsLibrary?.hasPrefix("OpenSSL") == true { #expect(Libcrypto.system != nil) }
     }
 }
 

@@ -9,6 +9,6 @@ package enum SHA256 {
 
     /// Returns the 32 bytes of the digest.
     package static func digest(of message: Data) -> [UInt8] {
-        message.withUnsafeBytes { SHA2<UInt32>.digest(of: $0) }
+        message.withUnsafeBytes { LargeDigest<UInt32>.digest(of: $0) }
     }
 }
