@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 import Dispatch
 
 /// Delays the end of the process on SIGTERM and SIGINT until registered work has completed.
@@ -102,7 +103,7 @@ public final class BackgroundActivity: Sendable {
         guard isFirst else { return expire() }
         ServiceManager.extendTimeout(by: period + Self.limitAfterExpiry)
         if isIdle { return terminateProcess() }
-        queue.asyncAfter(deadline: .now() + period.timeInterval) { self.expire() }
+        queue.asyncAfter(deadline: .now() + period.seconds) { self.expire() }
     }
 
     /// Runs the expiration handlers: the grace period is over, or a second signal has arrived.
@@ -120,7 +121,7 @@ public final class BackgroundActivity: Sendable {
             }
             handler?()
         }
-        queue.asyncAfter(deadline: .now() + Self.limitAfterExpiry.timeInterval) { self.terminateProcess() }
+        queue.asyncAfter(deadline: .now() + Self.limitAfterExpiry.seconds) { self.terminateProcess() }
     }
 
     private func terminateProcess() {
@@ -129,11 +130,5 @@ public final class BackgroundActivity: Sendable {
             return state.termination?.signal
         }
         if let signal { SignalDisposition.raise(signal) }
-    }
-}
-
-extension Duration {
-    var timeInterval: TimeInterval {
-        Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 import Dispatch
 
 /// A multipart form that is the body of an operation's request, with an optional bandwidth limit.
@@ -137,7 +138,7 @@ final class MultipartBodyStream: InputStream {
     /// Reads a packet, sleeping for the delay first if there is one; returns 0 at the end, −1 if the stream is not open or reading failed.
     override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
         guard maxLength > 0 else { return streamStatus == .open ? 0 : -1 }
-        if let throttle, state.withLock({ $0.position }) > 0 { Thread.sleep(forTimeInterval: throttle.delay.timeInterval) }
+        if let throttle, state.withLock({ $0.position }) > 0 { Thread.sleep(forTimeInterval: throttle.delay.seconds) }
         let limit = min(maxLength, throttle?.packetSize ?? .max)
         return state.withLock { state in
             if state.status == .atEnd { return 0 }

@@ -46,7 +46,7 @@ enum ServiceManager {
     /// Extends the stop timeout (sd_notify, `EXTEND_TIMEOUT_USEC`); does nothing without a service manager.
     static func extendTimeout(by duration: Duration) {
         guard let path = ProcessInfo.processInfo.environment["NOTIFY_SOCKET"] else { return }
-        notify("STOPPING=1\nEXTEND_TIMEOUT_USEC=\(Int(duration.timeInterval * 1e6))", path)
+        notify("STOPPING=1\nEXTEND_TIMEOUT_USEC=\(Int(duration.seconds * 1e6))", path)
     }
 
     private static func notify(_ text: String, _ path: String) {

@@ -143,13 +143,6 @@ final class RequestRun: Sendable {
     }
 }
 
-extension Duration {
-    var seconds: TimeInterval {
-        let (seconds, attoseconds) = components
-        return TimeInterval(seconds) + TimeInterval(attoseconds) * 1e-18
-    }
-}
-
 /// Clock and timer; replaced in tests.
 struct RequestClock: Sendable {
     var now: @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }

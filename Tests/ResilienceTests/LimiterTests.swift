@@ -176,7 +176,7 @@ import Testing
         for number in 1...900 { histogram.add(.milliseconds(number)) }
         for part in [0.1, 0.5, 0.95, 0.99] {
             let exact = Double(900) * part / 1_000
-            let found = histogram.percentile(part).inSeconds
+            let found = histogram.percentile(part).seconds
             #expect(found >= exact && found <= exact * 1.13, "\(part)")
         }
     }

@@ -120,10 +120,6 @@ extension Duration {
         guard seconds < 1e9 else { return nil }
         self = .seconds(seconds)
     }
-
-    var seconds: TimeInterval {
-        Double(components.seconds) + Double(components.attoseconds) / 1e18
-    }
 }
 
 extension HTTPHeaders {

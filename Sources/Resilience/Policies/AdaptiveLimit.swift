@@ -39,7 +39,7 @@ struct AdaptiveLimit: Sendable {
                 if result == .dropped { limit *= 0.9 }
                 return clamp(minimum, maximum)
             }
-            follow(latency.inSeconds, tolerance: tolerance, inFlight: inFlight)
+            follow(latency.seconds, tolerance: tolerance, inFlight: inFlight)
             clamp(minimum, maximum)
         }
     }

@@ -121,7 +121,7 @@ struct LatencyHistogram: Sendable {
 
     /// From a microsecond to about 18 minutes.
     private static func index(_ latency: Duration) -> Int {
-        let microseconds = max(latency.inSeconds * 1_000_000, 1)
+        let microseconds = max(latency.seconds * 1_000_000, 1)
         let part = Int((microseconds.significand - 1) * 8)
         return min(Int(microseconds.exponent) * 8 + part, 319)
     }

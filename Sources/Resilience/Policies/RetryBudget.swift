@@ -101,7 +101,7 @@ public struct RetryBudgetState: Sendable {
         case .tokens(let maximum, _): return tokens - maximum / 2
         case .share(let ratio, let minimum, let window):
             advance(to: now)
-            let reserve = now < leanUntil ? 0 : minimum * window.inSeconds
+            let reserve = now < leanUntil ? 0 : minimum * window.seconds
             return Double(requestCount) * ratio + reserve - Double(retryCount)
         }
     }

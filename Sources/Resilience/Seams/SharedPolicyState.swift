@@ -34,7 +34,7 @@ public struct SharedChange: Sendable, Hashable, Codable {
         self.kind = kind
         self.policy = policy
         self.group = group
-        seconds = duration.inSeconds
+        seconds = duration.seconds
     }
 
     /// How long the change counts.

@@ -163,5 +163,5 @@ enum Refusal {
         return .transferFailed(failure)
     }
 
-    private static func milliseconds(_ duration: Duration) -> Int { Int((duration.inSeconds * 1_000).rounded(.up)) }
+    private static func milliseconds(_ duration: Duration) -> Int { Int((duration.seconds * 1_000).rounded(.up)) }
 }

@@ -87,10 +87,7 @@ final class ConnectivityWait: Sendable {
         return network.map { $0.networkReachabilityStatus == .notReachable } ?? true
     }
 
-    private var waited: TimeInterval {
-        let time = start.duration(to: .now).components
-        return TimeInterval(time.seconds) + TimeInterval(time.attoseconds) / 1e18
-    }
+    private var waited: TimeInterval { start.duration(to: .now).seconds }
 
     /// Listens to a manager, which first tells how it is; `false` if the system does not tell of changes.
     private func listen(to manager: NetworkReachabilityManager) -> Bool {
