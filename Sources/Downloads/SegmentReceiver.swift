@@ -373,7 +373,7 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
         return HTTPDate.date(from: text).map { .seconds(max($0.timeIntervalSinceNow, 0)) }
     }
 
-    private static let transientStatuses: Set = [408, 425, 429, 500, 502, 503, 504]
+    private static let transientStatuses = RetryPolicy.defaultRetryableHTTPStatusCodes.union([425])
     private static let permanent: Set<TransferFailure.Kind> = [
         .invalidURL, .unsupportedScheme, .serverCertificate, .clientCertificate, .configuration, .addressNotAllowed, .cellularNotAllowed,
     ]

@@ -46,7 +46,7 @@ public struct EventStreamConfiguration: Sendable {
     ///
     /// Others end the stream with an error, except for 204, which ends it without one (WHATWG HTML, section 9.2.3). Browsers do not
     /// reconnect after any of them.
-    public var retryableStatusCodes: Set<Int> = [408, 429, 500, 502, 503, 504]
+    public var retryableStatusCodes: Set<Int> = RetryPolicy.defaultRetryableHTTPStatusCodes
 
     /// The ID of the last event received, after which the server resumes; empty, the default, for none.
     public var lastEventID = ""

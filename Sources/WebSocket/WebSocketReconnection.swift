@@ -56,7 +56,7 @@ public struct WebSocketReconnection: Sendable {
             ]
             return codes.contains(closure.code)
         case WebSocketError.handshakeRejected(let rejection):
-            return [408, 429, 500, 502, 503, 504].contains(rejection.response.statusCode)
+            return RetryPolicy.defaultRetryableHTTPStatusCodes.contains(rejection.response.statusCode)
         case CurlewError.transferFailed(let failure):
             return failure.isTimeout || [.nameResolution, .connect, .secureConnection, .connectionLost].contains(failure.kind)
         default: return false
