@@ -368,9 +368,7 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
     }
 
     private var retryAfter: Duration? {
-        guard let text = request.responseHead?.value(for: "Retry-After") else { return nil }
-        if let seconds = Int(text) { return .seconds(min(max(seconds, 0), Int(Int32.max))) }
-        return HTTPDate.date(from: text).map { .seconds(max($0.timeIntervalSinceNow, 0)) }
+        request.responseHead.flatMap { RetryAfter($0) }.map { .seconds(min($0.delay, Double(Int32.max))) }
     }
 
     private static let transientStatuses = RetryPolicy.defaultRetryableHTTPStatusCodes.union([425])
