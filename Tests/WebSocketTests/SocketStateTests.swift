@@ -261,10 +261,11 @@ extension SocketState {
         let watched = Watched((isReaderWaiting: false, message: String?.none))
         let calls = Lock<[String]>([])
         watched.when({ $0.isReaderWaiting ? () : nil }, { calls.withLock { $0.append("seen") } })
-        watched.when({ state in
-            state.isReaderWaiting = state.message == nil
-            return state.message.take()
-        }, { message in calls.withLock { $0.append(message) } })
+        watched.when(
+            { state in
+                state.isReaderWaiting = state.message == nil
+                return state.message.take()
+            }, { message in calls.withLock { $0.append(message) } })
         #expect(calls.withLock { $0 } == ["seen"])
         watched.update { $0.message = "read" }
         #expect(calls.withLock { $0 } == ["seen", "read"])
