@@ -67,7 +67,7 @@ package final class ScriptedStream: StreamHandle, ScriptedTransfer {
 
     private var observer: (any StreamTransferObserver)? { state.withLock { $0.observer } }
 
-    package func open() { queue.sync { observer?.streamDidOpen(id) } }
+    package func open(_ metrics: TransferMetrics = TransferMetrics()) { queue.sync { observer?.stream(id, didOpen: metrics) } }
 
     @discardableResult
     package func receive(_ data: Data) -> ReceiveAction {

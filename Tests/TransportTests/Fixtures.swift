@@ -220,12 +220,14 @@ final class RefusingPoller: Poller {
 /// Records the events of a stream, and lets a test wait for them.
 final class RecordingStreamObserver: StreamTransferObserver {
     struct Record: Sendable {
-        var isOpen = false
+        var opening: TransferMetrics?
         var bytes = Data()
         var hasEndedReceiving = false
         var sent: Int64 = 0
         var completion: TransferCompletion?
         var completions = 0
+
+        var isOpen: Bool { opening != nil }
 
         var failure: TransferFailure? {
             if case .transferFailed(let failure) = completion?.error as? CurlewError { failure } else { nil }
@@ -258,7 +260,7 @@ final class RecordingStreamObserver: StreamTransferObserver {
 
     func end() async -> Record { await record { $0.completion != nil } }
 
-    func streamDidOpen(_ id: Int) { state.withLock { $0.isOpen = true } }
+    func stream(_ id: Int, didOpen metrics: TransferMetrics) { state.withLock { $0.opening = metrics } }
 
     func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
         state.withLock { $0.bytes.append(contentsOf: bytes) }

@@ -335,7 +335,7 @@ extension RequestDriver: TransferObserver {
 // MARK: - StreamTransferObserver
 
 extension RequestDriver: StreamTransferObserver {
-    func streamDidOpen(_ id: Int) {
+    func stream(_ id: Int, didOpen metrics: TransferMetrics) {
         guard state.withLock({ $0.number == id }) else { return }
         (body as? RawConnection)?.opened()
     }

@@ -92,7 +92,7 @@ final class SecureStream: StreamTransferObserver {
 
     // MARK: StreamTransferObserver
 
-    func streamDidOpen(_ id: Int) {
+    func stream(_ id: Int, didOpen metrics: TransferMetrics) {
         state.withLock { $0.isOpen = true }
         didChange()
     }

@@ -29,11 +29,17 @@ extension EasyHandle {
     }
 
     /// The addresses of the connection used last, as far as libcurl knows them.
-    private var connectionInfo: ConnectionInfo {
+    var connectionInfo: ConnectionInfo {
         ConnectionInfo(
             ConnectionInfo.Values(
                 remoteAddress: .address(ccurlew_get_string(raw, CURLINFO_PRIMARY_IP)), remotePort: port(CURLINFO_PRIMARY_PORT),
                 localAddress: .address(ccurlew_get_string(raw, CURLINFO_LOCAL_IP)), localPort: port(CURLINFO_LOCAL_PORT)))
+    }
+
+    /// Reads version and cipher of the connection's TLS, as far as libcurl gives access to it.
+    func readTLS(into values: inout ConnectionInfo.Values) {
+        values.tlsVersion = ccurlew_tls_version(raw).map { String(cString: $0) }
+        values.tlsCipher = ccurlew_tls_cipher(raw).map { String(cString: $0) }
     }
 
     /// The HTTP version of the last response.

@@ -122,7 +122,10 @@ public struct TransferCompletion: Sendable {
 /// Receives the events of a raw stream, under the rules of ``TransferObserver``.
 public protocol StreamTransferObserver: AnyObject, Sendable {
     /// The connection is established.
-    func streamDidOpen(_ id: Int)
+    ///
+    /// - Parameter metrics: what was measured until now: the times of name lookup, connection and TLS, the addresses, version and cipher of
+    ///   TLS, and the time so far as the total.
+    func stream(_ id: Int, didOpen metrics: TransferMetrics)
     /// Bytes were received; valid during the call only, never empty.
     func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction
     /// The peer closed its sending side: no more bytes will be received. The other direction stays open.

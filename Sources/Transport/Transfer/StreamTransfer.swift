@@ -31,6 +31,10 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
     private var isTrusted = false
     private let startedAt = MonotonicTime.now()
     private let startDate = Date()
+    /// When libcurl began to connect, the last time; 0 before.
+    private var launchedAt: Nanoseconds = 0
+    /// The ends of a connection over TLS, and its TLS, once its certificates were accepted.
+    private var connection: ConnectionInfo?
 
     private var outgoing: [Data] = []
     /// The number of pieces of `outgoing` that were sent, and of bytes of the next one.
@@ -89,6 +93,7 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
             return failure(error.kind, error.message, code: error.code)
         }
         multi = group.pools(on: loop)?.pool(forHost: nil)
+        launchedAt = MonotonicTime.now()
         guard multi?.add(handle) == CURLM_OK else {
             self.multi = nil
             return failure(.configuration, "libcurl rejected the stream")
@@ -112,7 +117,11 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
     func mayOpen() -> Bool {
         let decision = decision(on: -1, isReused: false)
         note(decision)
-        if case .trusted = decision { isTrusted = true }
+        if case .trusted = decision {
+            isTrusted = true
+            // Later, libcurl gives no access to TLS until bytes are received.
+            connection = ConnectionInfo(handle.connectionInfo) { handle.readTLS(into: &$0) }
+        }
         return isTrusted
     }
 
@@ -148,12 +157,9 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
         guard socket >= 0 else { return failure(.connectionLost, "The connection ended immediately after it was established") }
         self.socket = socket
         group.openedCount += 1
-        if let reporter = loop.connectionReporter {
-            var metrics = TransferMetrics()
-            handle.readMetrics(into: &metrics, since: .zero, connection: nil)
-            reporter.uses(number, socket, url: request.url, info: metrics.connection, isReused: false)
-        }
-        observer?.streamDidOpen(id)
+        let metrics = metrics
+        loop.connectionReporter?.uses(number, socket, url: request.url, info: metrics.connection, isReused: false)
+        observer?.stream(id, didOpen: metrics)
         watch()
         // TLS may have read beyond the handshake; polling doesn't report those bytes.
         socketReady([.readable, .writable])
@@ -328,14 +334,21 @@ final class StreamTransfer: MultiMember, DeadlineHolder {
         socket = -1
     }
 
-    func complete(_ error: (any Error)?) {
-        var metrics = TransferMetrics()
-        handle.readMetrics(into: &metrics, since: .zero, connection: nil)
-        metrics.startDate = startDate
-        metrics.total = .nanoseconds(Int64(MonotonicTime.now() - startedAt))
+    /// What was measured until now.
+    private var metrics: TransferMetrics {
+        var metrics = TransferMetrics(startDate: startDate)
+        metrics.nanoseconds.total = Int64(MonotonicTime.now() - startedAt)
         metrics.requestBodyBytes = bytesSent
         metrics.responseBodyBytes = bytesReceived
+        guard launchedAt > 0 else { return metrics }
+        let queued = Int64(launchedAt - startedAt)
+        metrics.nanoseconds.queue = queued
+        handle.readMetrics(into: &metrics, since: queued, connection: connection)
         metrics.httpVersion = nil
+        return metrics
+    }
+
+    func complete(_ error: (any Error)?) {
         observer?.stream(id, didComplete: TransferCompletion(error: error, metrics: metrics))
         observer = nil
     }

@@ -102,8 +102,7 @@ extension Transfer {
         var values = ends()
         let socket = PooledConnections.socket(among: connection.openedSockets, localPort: values.localPort)
         if isSecure {
-            values.tlsVersion = ccurlew_tls_version(handle.raw).map { String(cString: $0) }
-            values.tlsCipher = ccurlew_tls_cipher(handle.raw).map { String(cString: $0) }
+            handle.readTLS(into: &values)
             if ccurlew_tls_is_http2(handle.raw) {
                 values.httpVersion = .http2
             } else if CurlInfo.current.supportsHTTP3, socket >= 0, SystemSocket.isDatagram(socket) {

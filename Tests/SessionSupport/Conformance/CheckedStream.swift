@@ -116,7 +116,7 @@ package final class CheckedStreamObserver: StreamTransferObserver {
 
     // MARK: Events
 
-    package func streamDidOpen(_ id: Int) {
+    package func stream(_ id: Int, didOpen metrics: TransferMetrics) {
         let index = enter("the opening", id) { state in
             defer { state.isOpen = true }
             return state.isOpen ? "a second one" : nil

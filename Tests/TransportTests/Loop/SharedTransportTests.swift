@@ -314,7 +314,7 @@ private final class StreamLog: StreamTransferObserver {
     let opened = Log<Int>()
     let ended = Log<String>()
 
-    func streamDidOpen(_ id: Int) { opened.append(id) }
+    func stream(_ id: Int, didOpen metrics: TransferMetrics) { opened.append(id) }
     func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .proceed }
     func streamDidEndReceiving(_ id: Int) {}
     func stream(_ id: Int, didSend count: Int64) {}

@@ -254,7 +254,7 @@ private final class ClosingStream: StreamTransferObserver {
 
     var failure: TransferFailure? { error.withLock { $0 } }
 
-    func streamDidOpen(_ id: Int) { opened.open() }
+    func stream(_ id: Int, didOpen metrics: TransferMetrics) { opened.open() }
     func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .proceed }
     func streamDidEndReceiving(_ id: Int) {}
     func stream(_ id: Int, didSend count: Int64) {}

@@ -225,7 +225,7 @@ private final class StreamRecorder: StreamTransferObserver {
     private let data = Lock(Data())
     private let ended = Lock(false)
 
-    func streamDidOpen(_ id: Int) {}
+    func stream(_ id: Int, didOpen metrics: TransferMetrics) {}
     func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
         data.withLock { $0.append(contentsOf: bytes) }
         return .proceed

@@ -37,6 +37,49 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
+    @Test("the opening has what was measured until then, and the completion the same with the rest")
+    func opening() async throws {
+        let server = try TCPEchoServer()
+        let transport = CurlTransport()
+        let observer = RecordingStreamObserver()
+        let before = Date()
+        let stream = transport.openStream(Self.request(server.port), observer: observer)
+        let opening = try #require(await observer.record { $0.isOpen }.opening)
+        stream.send(Data("x".utf8), endOfStream: true)
+        let end = try #require(await observer.end().completion?.metrics)
+        let times = [
+            .zero, opening.queueDuration, opening.nameLookupEnd, opening.connectEnd, opening.total, end.total,
+        ].compactMap { $0 }
+        #expect(times.count == 6 && times == times.sorted())
+        #expect((opening.queueDuration, opening.nameLookupEnd) == (end.queueDuration, end.nameLookupEnd))
+        #expect((opening.connectEnd, opening.startDate) == (end.connectEnd, end.startDate))
+        #expect(opening.startDate >= before && opening.startDate <= Date())
+        #expect((opening.remoteAddress, opening.remotePort) == ("127.0.0.1", server.port))
+        #expect(opening.localPort != nil && opening.localPort == end.localPort)
+        #expect(opening.secureConnectionEnd == nil && opening.tlsVersion == nil && opening.tlsCipher == nil)
+        #expect(opening.requestBodyBytes == 0 && opening.httpVersion == nil && !opening.reusedConnection)
+    }
+
+    @Test("an opening over TLS has its time, version and cipher, as the completion has")
+    func secureOpening() async throws {
+        let (tls, authority) = try ServerTLS.throwAway()
+        let server = try LoopbackServer(tls: tls) { _, _ in .ok("") }
+        var request = StreamTransferRequest(host: "localhost", port: server.port, isSecure: true)
+        request.options.proxy = .none
+        request.options.tls.certificateAuthorities = authority.certificate
+        let transport = CurlTransport()
+        let observer = RecordingStreamObserver()
+        let stream = transport.openStream(request, observer: observer)
+        let opening = try #require(await observer.record { $0.isOpen }.opening)
+        stream.cancel()
+        let end = try #require(await observer.end().completion?.metrics)
+        #expect(opening.tlsVersion?.hasPrefix("TLSv1.") == true && opening.tlsCipher != nil)
+        #expect((end.tlsVersion, end.tlsCipher) == (opening.tlsVersion, opening.tlsCipher))
+        let times = [opening.connectEnd, opening.secureConnectionEnd, opening.total].compactMap { $0 }
+        #expect(times.count == 3 && times == times.sorted())
+        #expect(opening.remotePort == server.port && opening.localPort == end.localPort && !end.reusedConnection)
+    }
+
     @Test("thousands of small pieces keep their order")
     func smallPieces() async throws {
         let server = try TCPEchoServer()
@@ -118,7 +161,7 @@ import Testing
 
         var isOver: Bool { over.withLock { $0 } }
 
-        func streamDidOpen(_ id: Int) {}
+        func stream(_ id: Int, didOpen metrics: TransferMetrics) {}
         func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
             received.withLock { $0 += bytes.count }
             return .proceed
