@@ -14,6 +14,9 @@ package protocol HandshakeLayer: AnyObject, Sendable {
     /// - Parameter adapted: the request of the connection after the session's adapters, with TLS where its host is known to want that, and
     ///   without the session's header fields.
     func prepare(_ adapted: URLRequest, in session: Session) -> URLRequest
+
+    /// An attempt begins, on the thread of the attempt. Called only with an ``owner``.
+    func began(_ exchange: HandshakeExchange)
 }
 
 extension URLRequest {

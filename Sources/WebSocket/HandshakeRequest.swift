@@ -59,10 +59,23 @@ struct HandshakeRequest: Sendable {
     /// The URL, without user name and password.
     var url: String { target.url }
 
-    /// Returns the request's head with these fields, except those that the handshake sets itself: ``headers``, or what the session's
-    /// instruments have made of them.
-    func bytes(with fields: HTTPHeaders) -> Data {
-        Self.head(target, HTTPHeaders(fields.filter { !$0.isOneOf(Self.ownFields) }), subprotocols, compression, key)
+    /// Returns the request's fields: those that the handshake sets itself, and the others of these, which are ``headers``, or what the
+    /// session's instruments have made of them.
+    func fields(with given: HTTPHeaders) -> HTTPHeaders {
+        var fields: HTTPHeaders = [
+            "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": key, "Sec-WebSocket-Version": "13",
+        ]
+        if !subprotocols.isEmpty { fields.append(name: "Sec-WebSocket-Protocol", value: subprotocols.joined(separator: ", ")) }
+        if let compression { fields.append(name: "Sec-WebSocket-Extensions", value: DeflateAgreement.offer(compression)) }
+        for field in given where !field.isOneOf(Self.ownFields) { fields.append(field) }
+        return fields
+    }
+
+    /// Returns the request's head with ``fields(with:)``.
+    func bytes(with given: HTTPHeaders) -> Data {
+        var lines = ["GET \(target.pathAndQuery) HTTP/1.1", "Host: \(given["Host"] ?? target.hostField)"]
+        lines += fields(with: given).filter { !$0.isNamed("Host") }.map { "\($0.name): \($0.value)" }
+        return Data((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
     }
 
     /// Returns 16 random bytes in Base64.
@@ -78,17 +91,6 @@ struct HandshakeRequest: Sendable {
         for (index, name) in subprotocols.enumerated() where !HTTPToken.isToken(name) || subprotocols[..<index].contains(name) {
             throw .invalidRequest(reason: .invalidSubprotocol(name))
         }
-    }
-
-    private static func head(
-        _ target: Target, _ headers: HTTPHeaders, _ subprotocols: [String], _ compression: WebSocketCompression?, _ key: String
-    ) -> Data {
-        var lines = ["GET \(target.pathAndQuery) HTTP/1.1", "Host: \(headers["Host"] ?? target.hostField)"]
-        lines += ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: \(key)", "Sec-WebSocket-Version: 13"]
-        if !subprotocols.isEmpty { lines.append("Sec-WebSocket-Protocol: \(subprotocols.joined(separator: ", "))") }
-        if let compression { lines.append("Sec-WebSocket-Extensions: \(DeflateAgreement.offer(compression))") }
-        lines += headers.filter { !$0.isOneOf(["Host"]) }.map { "\($0.name): \($0.value)" }
-        return Data((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
     }
 
     /// The parts of a WebSocket URL (RFC 6455, section 3).

@@ -33,6 +33,10 @@ struct HandshakeReader {
     private var bytes = Data()
     private var rejection: ResponseHead?
     private var interimCount = 0
+    /// The bytes of the heads so far, interim ones included.
+    private(set) var headBytes = 0
+    /// The bytes of a rejection's body so far.
+    var bodyBytes: Int { rejection == nil ? 0 : bytes.count }
 
     /// Appends received bytes and returns the result; `nil` if more bytes are needed.
     mutating func feed(_ piece: Data) throws(HandshakeViolation) -> Result? {
@@ -68,6 +72,7 @@ struct HandshakeReader {
             return nil
         }
         guard let head = ResponseHead(bytes: Array(bytes[..<(blankLine.lowerBound + 2)])) else { throw .invalidResponse }
+        headBytes += blankLine.upperBound - bytes.startIndex
         bytes = Data(bytes[blankLine.upperBound...])
         return head
     }

@@ -123,7 +123,7 @@ final class SocketReconnector: Sendable {
                     let (head, rest) = try accept(result, to: request, in: session, response)
                     let (handshake, agreement) = try WebSocketHandshake.validate(head, for: request)
                     let attempt = response.attempt ?? stream.handshakeAttempt
-                    stream.endHandshakeExchange(of: attempt, head: head, error: nil)
+                    stream.endHandshakeExchange(of: attempt, response.received, error: nil)
                     try await stream.handshakeCompleted(attempt: attempt)
                     return SocketConnection(
                         stream: stream, state: state, configuration: configuration, handshake: handshake, agreement: agreement, rest: rest)
@@ -141,34 +141,39 @@ final class SocketReconnector: Sendable {
     private final class HandshakeProgress: Sendable {
         private struct Contents: Sendable {
             var attempt: Int?
-            var head: ResponseHead?
+            var received = ReceivedHandshake()
         }
 
         private let contents = Lock(Contents())
 
         /// The number of the attempt whose response is being received; `nil` before its first byte.
-        var attempt: Int? {
-            get { contents.withLock { $0.attempt } }
-            set { contents.withLock { $0.attempt = newValue } }
+        var attempt: Int? { contents.withLock { $0.attempt } }
+
+        var received: ReceivedHandshake {
+            get { contents.withLock { $0.received } }
+            set { contents.withLock { $0.received = newValue } }
         }
 
-        var head: ResponseHead? {
-            get { contents.withLock { $0.head } }
-            set { contents.withLock { $0.head = newValue } }
+        /// The first byte was received.
+        func begin(_ attempt: Int) {
+            contents.withLock { contents in
+                contents.attempt = attempt
+                contents.received.start = .now
+            }
         }
     }
 
     /// Returns when the retrier has had another attempt begin; else throws why the handshake has failed.
     private func failed(_ error: any Error, _ response: HandshakeProgress, over stream: StreamRequest) async throws {
         let error = (error as? HandshakeViolation).map { WebSocketError.handshakeFailed(reason: $0) } ?? error
-        let (head, attempt) = (response.head, response.attempt ?? stream.handshakeAttempt)
+        let (received, attempt) = (response.received, response.attempt ?? stream.handshakeAttempt)
         // A status is no error of the exchange.
         let isRejection = if case WebSocketError.handshakeRejected = error { true } else { false }
-        stream.endHandshakeExchange(of: attempt, head: head, error: isRejection ? nil : error)
+        stream.endHandshakeExchange(of: attempt, received, error: isRejection ? nil : error)
         let isWanted = state.update { $0.userClosure == nil && $0.end == nil }
         guard isWanted, !Task.isCancelled, stream.handshakeAttempt > 0 else { throw error }
         try await withLimit(throwing: WebSocketError.timedOut(.close)) {
-            try await stream.handshakeFailed(error, head: head, attempt: attempt)
+            try await stream.handshakeFailed(error, head: received.head, attempt: attempt)
         } limit: { [self] in
             try await waitForCloseTimeout()
         }
@@ -178,7 +183,7 @@ final class SocketReconnector: Sendable {
     private func accept(
         _ result: HandshakeReader.Result?, to request: HandshakeRequest, in session: Session, _ progress: HandshakeProgress
     ) throws -> (ResponseHead, rest: Data) {
-        progress.head = result?.response
+        progress.received.head = result?.response
         if let response = result?.response {
             if let url = request.cookieURL { session.storeCookies(of: response, from: url) }
             session.noteSecurity(of: response, from: request.url, owner: configuration.layer?.owner)
@@ -223,13 +228,15 @@ final class SocketReconnector: Sendable {
         let deadline = deadline.withLock { $0 }
         let layer = configuration.layer
         var options = options
+        var didBegin: (@Sendable (HandshakeExchange) -> Void)?
         // One for each connection, as it ends with that.
-        if let owner = layer?.owner {
+        if let layer, let owner = layer.owner {
             options = options ?? RequestOptions()
             options?.ownership = RequestOwnership(owner)
+            didBegin = { layer.began($0) }
         }
         let stream = manager.handshakeStream(urlRequest, interceptor: interceptor, options: options) {
-            [subprotocols, deadlineHeader = options?.deadlineHeader, compression = configuration.compression] adapted, session in
+            [subprotocols, didBegin, deadlineHeader = options?.deadlineHeader, compression = configuration.compression] adapted, session in
             var adapted = adapted
             if let name = deadlineHeader, let deadline, adapted.url != nil {
                 adapted.setValue(deadline.headerValue, forHTTPHeaderField: name)
@@ -244,7 +251,8 @@ final class SocketReconnector: Sendable {
             sent.withLock { $0 = request }
             return StreamHandshake(
                 host: request.host, port: request.port, isSecure: request.isSecure, url: request.url, headers: request.headers,
-                isReconnection: isReconnection, isUpgraded: isUpgraded, bytes: { request.bytes(with: $0) })
+                isReconnection: isReconnection, isUpgraded: isUpgraded, fields: { request.fields(with: $0) },
+                bytes: { request.bytes(with: $0) }, didBegin: didBegin)
         }
         stream.resume()
         return (stream, manager.session)
@@ -255,8 +263,9 @@ final class SocketReconnector: Sendable {
         over stream: StreamRequest, _ progress: HandshakeProgress
     ) async throws -> HandshakeReader.Result? {
         var reader = HandshakeReader()
+        defer { (progress.received.headBytes, progress.received.bodyBytes) = (reader.headBytes, reader.bodyBytes) }
         for try await piece in stream.bytes() {
-            if progress.attempt == nil { progress.attempt = stream.handshakeAttempt }
+            if progress.attempt == nil { progress.begin(stream.handshakeAttempt) }
             if let result = try reader.feed(piece) { return result }
         }
         return reader.end()

@@ -13,18 +13,23 @@ import Testing
     /// Records the handshakes, and sets a field.
     private struct Recorder: ExchangeInstrument {
         let log = Log<String>()
+        let metrics = Log<TransferMetrics>()
 
         func willStart(_ exchange: OutgoingExchange) -> (any ExchangeObservation)? {
             let kind = exchange.isWebSocketHandshake ? "handshake" : "exchange"
             log.append("\(kind) \(exchange.reason.rawValue) \(exchange.attempt).\(exchange.number) \(exchange.method) \(exchange.url)")
-            return Observation(log: log)
+            return Observation(log: log, metrics: metrics)
         }
     }
 
     private final class Observation: ExchangeObservation {
         let log: Log<String>
+        let metrics: Log<TransferMetrics>
 
-        init(log: Log<String>) { self.log = log }
+        init(log: Log<String>, metrics: Log<TransferMetrics>) {
+            self.log = log
+            self.metrics = metrics
+        }
 
         var headers: HTTPHeaders { ["Traceparent": "00-1", "Connection": "close"] }
 
@@ -40,6 +45,7 @@ import Testing
                 case WebSocketError.handshakeFailed?: "handshake failed"
                 case let error?: "\(error)"
                 }
+            metrics.append(completion.metrics)
             log.append("end \(completion.head.map { "\($0.statusCode)" } ?? "-") \(error)")
         }
     }
@@ -125,6 +131,39 @@ import Testing
             ])
         #expect(server.requests.map { $0.header("Traceparent") } == ["00-1", "00-1", "00-1"])
         socket.cancel()
+    }
+
+    @Test func `the metrics of a handshake are those of its connection, its request and its response`() async throws {
+        let head = "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.0 503 Busy\r\nContent-Length: 4\r\n\r\n"
+        let server = try makeServer(answer: { $0.connection == 1 ? head + "busy" : nil }, { try $0.echo() })
+        let manager = manager()
+        let retrier = CurlewCore.Retrier { _, _, _, completion in completion(true, 0) }
+        let socket = manager.webSocket(server.url(), interceptor: Interceptor(adapters: [], retriers: [retrier]))
+        try await socket.open()
+        #expect(recorder.metrics.count == 2)
+        for metrics in recorder.metrics.elements {
+            let times = [
+                .zero, metrics.queueDuration, metrics.nameLookupEnd, metrics.connectEnd, metrics.requestStart, metrics.responseStart,
+                metrics.total,
+            ].compactMap { $0 }
+            #expect(times.count == 7 && times == times.sorted())
+            #expect((metrics.remoteAddress, metrics.remotePort) == ("127.0.0.1", server.port))
+            #expect(metrics.secureConnectionEnd == nil && metrics.tlsVersion == nil && !metrics.reusedConnection)
+            #expect(metrics.timesSent == 1 && metrics.requestHeaderBytes > 150 && metrics.requestBodyBytes == 0)
+        }
+        let (rejected, accepted) = (recorder.metrics.elements[0], recorder.metrics.elements[1])
+        #expect((rejected.responseHeaderBytes, rejected.responseBodyBytes) == (Int64(head.utf8.count), 4))
+        #expect((rejected.httpVersion, accepted.httpVersion) == (.http1_0, .http1_1))
+        #expect(accepted.responseHeaderBytes > 100 && accepted.responseBodyBytes == 0)
+        #expect(rejected.localPort != accepted.localPort && rejected.startDate <= accepted.startDate)
+        socket.cancel()
+        server.stop()
+        await #expect(throws: (any Error).self) { try await manager.webSocket(server.url()).open() }
+        let failed = try #require(recorder.metrics.elements.last)
+        #expect(recorder.metrics.count == 3)
+        #expect(failed.queueDuration != nil && failed.nameLookupEnd != nil && failed.total > .zero)
+        #expect(failed.connectEnd == nil && failed.requestStart == nil && failed.responseStart == nil && failed.httpVersion == nil)
+        #expect(failed.timesSent == 0 && failed.requestHeaderBytes == 0 && failed.responseHeaderBytes == 0)
     }
 
     @Test func `an attempt whose connection fails ends before the next one begins, also one that was reconnected`() async throws {

@@ -35,7 +35,7 @@ final class RawConnection: BodyReceiver {
         var hasReader = false
         /// `nil` without a handshake, and after it.
         var handshake: Handshake?
-        /// The exchange of the handshake's last attempt, until it ends; `nil` if no instrument observes it.
+        /// The exchange of the handshake's last attempt, until it ends; `nil` if nothing observes it.
         var exchange: (attempt: Int, value: HandshakeExchange)?
     }
 
@@ -84,11 +84,14 @@ final class RawConnection: BodyReceiver {
     }
 
     /// The connection is established.
-    func opened() {
+    func opened(_ metrics: TransferMetrics) {
         state.withLock { state in
             state.hasOpened = true
             let link = link.withLock { $0.value }
-            if let handshake = state.handshake { _ = link?.send(handshake.opening, endOfStream: false) }
+            if let handshake = state.handshake {
+                state.exchange?.value.opened(metrics, requestBytes: handshake.opening.count)
+                _ = link?.send(handshake.opening, endOfStream: false)
+            }
             if state.mustResend {
                 for piece in state.unopened { _ = link?.send(piece.bytes, endOfStream: piece.endOfStream) }
                 state.mustResend = false
@@ -190,7 +193,7 @@ final class RawConnection: BodyReceiver {
     func complete(_ outcome: TransferCompletion) throws {
         let (link, request) = link.withLock { ($0.value, $0.request) }
         guard let error = outcome.error else { return finish(.success(())) }
-        endExchange(of: 0, head: nil, error: error)
+        endExchange(of: 0, error: error, failed: outcome.metrics)
         let isRepeatable = state.withLock { state in
             state.handshake?.hasCompleted = true
             return state.isRepeatable
@@ -228,7 +231,7 @@ final class RawConnection: BodyReceiver {
     func holdForRetry() -> Bool { state.withLock { $0.isRepeatable } }
 
     func requestDidFinish(_ request: Request) {
-        endExchange(of: 0, head: nil, error: request.delegate.error)
+        endExchange(of: 0, error: request.delegate.error)
         finish(request.delegate.error.map { .failure($0) } ?? .success(()))
     }
 
@@ -257,34 +260,34 @@ extension RawConnection {
         }
     }
 
-    /// Begins an attempt: its exchange for the session's instruments, and the bytes that it sends first.
+    /// Begins an attempt: its exchange for the session's instruments and the layer, and the bytes that it sends first.
     func beginAttempt(_ handshake: StreamHandshake) {
         guard let attempt = state.withLock({ $0.handshake.map { $0.hasCompleted ? $0.attempt + 1 : $0.attempt } }) else { return }
-        let exchange = link.withLock { $0.request }.flatMap { handshake.beginExchange(of: $0, attempt: attempt) }
-        var headers = handshake.headers
-        exchange?.setFields(of: &headers)
+        guard let request = link.withLock({ $0.request }) else { return }
+        let (exchange, headers) = handshake.beginExchange(of: request, attempt: attempt)
         let bytes = handshake.bytes(headers)
         let last = state.withLock { state in
             state.handshake?.opening = bytes
             defer { state.exchange = exchange.map { (attempt, $0) } }
             return state.exchange
         }
-        // Released without the lock: its end is told to instruments.
-        withExtendedLifetime(last) {}
+        last?.value.end(with: CurlewError.cancelled)
     }
 
     /// Ends the exchange of an attempt, unless it has ended.
     ///
-    /// - Parameter attempt: 0 for the last one.
-    func endExchange(of attempt: Int, head: ResponseHead?, error: (any Error)?) {
+    /// - Parameters:
+    ///   - attempt: 0 for the last one.
+    ///   - failed: what was measured of the connection that has failed.
+    func endExchange(
+        of attempt: Int, _ received: ReceivedHandshake = ReceivedHandshake(), error: (any Error)?, failed: TransferMetrics? = nil
+    ) {
         let exchange = state.withLock { state -> HandshakeExchange? in
             guard let exchange = state.exchange, attempt == 0 || attempt == exchange.attempt else { return nil }
             state.exchange = nil
             return exchange.value
         }
-        guard let exchange else { return }
-        if let head { exchange.received(head) }
-        exchange.end(with: error)
+        exchange?.end(with: error, received, failed: failed)
     }
 
     /// The number of the attempt, from 1; 0 after the handshake.

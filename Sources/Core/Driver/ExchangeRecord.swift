@@ -15,7 +15,8 @@ package struct ExchangeRecord: Sendable {
     /// The number of bytes of the response's body, decoded, whether they were delivered or dropped.
     package fileprivate(set) var decodedBytes: Int64 = 0
 
-    fileprivate init(_ request: TransferRequest) {
+    /// - Parameter request: that of a handshake has the scheme of WebSockets.
+    init(_ request: TransferRequest) {
         var request = request
         if let body = request.body, !(body is DataBody) { request.body = nil }
         sent = request
@@ -30,10 +31,20 @@ package struct ExchangeRecord: Sendable {
     }
 
     /// Whether the request was sent through a proxy.
-    package var usesProxy: Bool { sent.usesProxy }
+    package var usesProxy: Bool {
+        var request = sent
+        request.url = request.url.withHTTPScheme
+        return request.usesProxy
+    }
 
     /// Whether the host's name was looked up by DNS over HTTPS (RFC 8484).
     package var usesDNSOverHTTPS: Bool { sent.options.dohURL != nil }
+
+    /// Notes how a handshake has ended.
+    mutating func end(_ received: ReceivedHandshake) {
+        head = received.head
+        decodedBytes = Int64(received.bodyBytes)
+    }
 }
 
 extension RequestDriver {

@@ -337,7 +337,7 @@ extension RequestDriver: TransferObserver {
 extension RequestDriver: StreamTransferObserver {
     func stream(_ id: Int, didOpen metrics: TransferMetrics) {
         guard state.withLock({ $0.number == id }) else { return }
-        (body as? RawConnection)?.opened()
+        (body as? RawConnection)?.opened(metrics)
     }
 
     func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {

@@ -15,12 +15,17 @@ package struct StreamHandshake: Sendable {
     let isReconnection: Bool
     /// Whether it is made over TLS because its host is known to want that.
     let isUpgraded: Bool
+    /// Returns all fields of the request, with these in place of ``headers``.
+    let fields: @Sendable (HTTPHeaders) -> HTTPHeaders
     /// Returns what is sent once the connection is established, with these fields in place of ``headers``.
     let bytes: @Sendable (HTTPHeaders) -> Data
+    /// Called with the exchange of each attempt; `nil` if the layer does not want them.
+    let didBegin: (@Sendable (HandshakeExchange) -> Void)?
 
     package init(
         host: String, port: Int, isSecure: Bool, url: String, headers: HTTPHeaders, isReconnection: Bool, isUpgraded: Bool = false,
-        bytes: @escaping @Sendable (HTTPHeaders) -> Data
+        fields: @escaping @Sendable (HTTPHeaders) -> HTTPHeaders, bytes: @escaping @Sendable (HTTPHeaders) -> Data,
+        didBegin: (@Sendable (HandshakeExchange) -> Void)?
     ) {
         self.host = host
         self.port = port
@@ -29,15 +34,31 @@ package struct StreamHandshake: Sendable {
         self.headers = headers
         self.isReconnection = isReconnection
         self.isUpgraded = isUpgraded
+        self.fields = fields
         self.bytes = bytes
+        self.didBegin = didBegin
     }
+}
+
+/// What was received in response to an attempt of a handshake.
+package struct ReceivedHandshake: Sendable {
+    /// The head of the final response; `nil` for none.
+    package var head: ResponseHead?
+    /// When the first byte was received.
+    package var start: ContinuousClock.Instant?
+    /// The bytes of the heads, interim ones included.
+    package var headBytes = 0
+    /// The bytes of a rejection's body.
+    package var bodyBytes = 0
+
+    package init() {}
 }
 
 extension SessionManager {
     /// Opens a raw connection for a protocol that begins with an HTTP request, which adapters and retriers see.
     ///
     /// Each attempt adapts the request, calls `make` with the result, begins its exchange, connects, and sends the handshake's bytes. The
-    /// layer reads the response, ends the exchange by ``StreamRequest/endHandshakeExchange(of:head:error:)``, and calls
+    /// layer reads the response, ends the exchange by ``StreamRequest/endHandshakeExchange(of:_:error:)``, and calls
     /// ``StreamRequest/handshakeCompleted(attempt:)`` or ``StreamRequest/handshakeFailed(_:head:attempt:)``.
     ///
     /// - Parameters:
@@ -65,10 +86,10 @@ extension StreamRequest {
     ///
     /// - Parameters:
     ///   - attempt: which attempt it was; 0 for the last one.
-    ///   - head: the response; `nil` for none.
+    ///   - received: the response.
     ///   - error: why the attempt has failed; `nil` if the response was received, as a status is no error.
-    package func endHandshakeExchange(of attempt: Int, head: ResponseHead?, error: (any Error)?) {
-        connection.endExchange(of: attempt, head: head, error: error)
+    package func endHandshakeExchange(of attempt: Int, _ received: ReceivedHandshake, error: (any Error)?) {
+        connection.endExchange(of: attempt, received, error: error)
     }
 
     /// An attempt's handshake is complete: the request is not retried any more, and has no deadline.

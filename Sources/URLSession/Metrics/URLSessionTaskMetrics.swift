@@ -50,18 +50,18 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {  // what chang
     private let made = Lock<[URLSessionTaskTransactionMetrics]?>(nil)
 
     init(_ task: URLSessionTask) {
-        let (request, known, creation) = task.values.withLock { ($0.request, $0.metrics, $0.creation) }
-        let metrics = known ?? request?.delegate.metrics ?? TaskMetrics()
+        let creation = task.values.withLock { $0.creation }
+        let (metrics, records) = task.measured
         // The clock may have been set back.
         taskInterval = DateInterval(start: creation, end: max(creation, Date()))
         redirectCount = metrics.redirectCount
         source = Source(
-            metrics: metrics, records: request?.delegate.exchanges ?? [], request: task.currentRequest ?? task.originalRequest,
-            response: task.response)
+            metrics: metrics, records: records, request: task.currentRequest ?? task.originalRequest, response: task.response)
         super.init()
     }
 
-    /// The exchanges in order: those that were answered by a redirect or a challenge, and the last one. Empty if none was begun.
+    /// The exchanges in order: those that were answered by a redirect or a challenge, and the last one. Empty if none was begun. Those of a
+    /// WebSocket are its handshakes, without the messages after them.
     open var transactionMetrics: [URLSessionTaskTransactionMetrics] {
         made.withLock { made in
             if let made { return made }

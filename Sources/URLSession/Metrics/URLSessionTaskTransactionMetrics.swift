@@ -115,7 +115,7 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {  //
 
     private var isSecure: Bool {
         if metrics.tlsVersion != nil { return true }
-        return request.url?.scheme?.lowercased() == "https"
+        return ["https", "wss"].contains(request.url?.scheme?.lowercased())
     }
 
     // MARK: Connection

@@ -326,6 +326,12 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     // MARK: For subclasses
 
+    /// What was measured of the task's exchanges, and what was sent and received in them.
+    var measured: (metrics: TaskMetrics, records: [ExchangeRecord]) {
+        let (request, known) = values.withLock { ($0.request, $0.metrics) }
+        return (known ?? request?.delegate.metrics ?? TaskMetrics(), request?.delegate.exchanges ?? [])
+    }
+
     /// Starts the task, on the thread that resumes it.
     func begin() { startWhenDue() }
 

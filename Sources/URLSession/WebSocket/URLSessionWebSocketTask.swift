@@ -32,6 +32,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
     private let protocols: [String]
     private let link = SocketLink()
     private let closing = Lock(Closing())
+    /// From the start on.
+    private let handshakes = Lock<WebSocketHandshakes?>(nil)
 
     init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ protocols: [String]) {
         self.protocols = protocols
@@ -168,6 +170,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
         configuration.maximumFrameSize = maximumMessageSize
         configuration.handshakeTimeout = .seconds(connectionTimeout(of: request))
         let handshakes = WebSocketHandshakes(self, request)
+        self.handshakes.withLock { $0 = handshakes }
         configuration.layer = handshakes
         configuration.reconnection = handshakes.reconnection
         var options = connectionOptions(of: request)
@@ -179,6 +182,10 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
             socket.whenOpen { self.opened($0, handshakes) }
             socket.whenConcluded { self.concluded($0) }
         }
+    }
+
+    override var measured: (metrics: TaskMetrics, records: [ExchangeRecord]) {
+        handshakes.withLock { $0 }?.measured ?? super.measured
     }
 
     private func opened(_ handshake: WebSocketHandshake, _ handshakes: WebSocketHandshakes) {

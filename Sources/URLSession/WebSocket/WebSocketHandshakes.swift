@@ -21,6 +21,8 @@ final class WebSocketHandshakes: HandshakeLayer {
         /// Whether no other connection follows.
         var isFinal = false
         var redirectCount = 0
+        /// In their order, if a delegate gets the metrics.
+        var exchanges: [HandshakeExchange] = []
         var authentication = HandshakeAuthentication()
     }
 
@@ -101,6 +103,15 @@ final class WebSocketHandshakes: HandshakeLayer {
             state.sent = request
             return state.authentication.authorize(request)
         }
+    }
+
+    func began(_ exchange: HandshakeExchange) { state.withLock { $0.exchanges.append(exchange) } }
+
+    /// What was measured of the exchanges, until now if the last one has not ended.
+    var measured: (metrics: TaskMetrics, records: [ExchangeRecord]) {
+        let (exchanges, redirectCount) = state.withLock { ($0.exchanges.map(\.measured), $0.redirectCount) }
+        let metrics = TaskMetrics(transactionMetrics: exchanges.map(\.metrics), redirectCount: redirectCount)
+        return (metrics, exchanges.compactMap(\.record))
     }
 
     /// The handshake has succeeded.
