@@ -71,6 +71,9 @@ struct SocketState: Sendable {
     private(set) var hasClosingTimedOut = false
     /// Whether receiving is suspended because the receive buffer is full.
     private(set) var isReceivingSuspended = false
+    /// The payload of the messages that were written, and of those that were queued for reading.
+    private(set) var bytesSent: Int64 = 0
+    private(set) var bytesReceived: Int64 = 0
 
     private var inbox = Queue<WebSocketMessage>()
     private var inboxSize = 0
@@ -210,6 +213,7 @@ struct SocketState: Sendable {
 
     /// Records that the batch was sent.
     mutating func batchSent(_ batch: Batch) {
+        bytesSent += Int64(sizeInFlight - countInFlight * Self.messageOverhead)
         outboxSize -= sizeInFlight
         sizeInFlight = 0
         lastWritten += countInFlight
@@ -231,6 +235,7 @@ struct SocketState: Sendable {
         guard !isReceivingSuspended else { return false }
         inbox.append(message)
         inboxSize += Self.size(of: message)
+        bytesReceived += Int64(message.byteCount)
         return true
     }
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CurlewURLSession
 
-/// The metrics of WebSocket tasks: an exchange for each handshake.
+/// The metrics of WebSocket tasks: an exchange for each handshake, and the bytes of the messages.
 @Suite(.timeLimit(.minutes(1))) struct WebSocketMetricsTests {
     private let recorder = CallRecorder(
         CallRecorder.Answers(challenge: { challenge in
@@ -49,12 +49,13 @@ import Testing
     }
 
     // U2.7
-    @Test func `an open WebSocket has one exchange`() async throws {
+    @Test func `an open WebSocket has one exchange, and its messages are the task's bytes`() async throws {
         let server = try makeEchoSocketServer(fields: { _ in ["Sec-WebSocket-Protocol: v1", "X-Server: s"] })
         defer { server.stop() }
         let session = session()
         defer { session.invalidateAndCancel() }
         let task = try task(session, server.url("/chat"))
+        #expect((task.countOfBytesSent, task.countOfBytesReceived) == (0, 0))
         task.resume()
         try await task.send(.string("Größe"))
         try await task.send(.data(Data(count: 1_000)))
@@ -62,6 +63,7 @@ import Testing
         _ = try await task.receive()
         task.cancel(with: .normalClosure, reason: nil)
         let metrics = try await metrics()
+        #expect((task.countOfBytesSent, task.countOfBytesReceived) == (1_007, 1_007))
         #expect(metrics.redirectCount == 0)
         #expect(metrics.transactionMetrics.count == 1)
         let exchange = try #require(metrics.transactionMetrics.first)

@@ -56,6 +56,12 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
     /// The reason in the server's close frame, in UTF-8; `nil` before it, and without one.
     open var closeReason: Data? { closing.withLock { $0.reason } }
 
+    /// The number of bytes of the messages that were written to the network, before compression.
+    open override var countOfBytesSent: Int64 { link.socket?.messageBytes.sent ?? 0 }
+
+    /// The number of bytes of the messages that were received, after decompression.
+    open override var countOfBytesReceived: Int64 { link.socket?.messageBytes.received ?? 0 }
+
     // MARK: Messages
 
     /// Sends a message after those sent before. Returns when it was written to the network; only the server can confirm that it was
