@@ -4,22 +4,32 @@ import CurlewHTTP
 import CurlewTransport
 
 /// The delay before the next attempt that a response asks for in `Retry-After` (RFC 9110, section 10.2.3).
-package struct RetryAfter: Equatable {
-    /// The delay in seconds; 0 for a date in the past, infinity for a number out of range.
-    package let delay: TimeInterval
+///
+/// A date is relative to the response's own `Date`, so that the clocks need not agree; without one to `now`.
+public struct RetryAfter: Sendable, Hashable {
+    /// The delay in seconds, as the server gives it; 0 for a date in the past, infinity for a number out of range.
+    public let delay: TimeInterval
 
-    /// `nil` without a valid `Retry-After`.
+    /// Reads the field of a response; `nil` without a valid one.
     ///
-    /// A date is relative to the response's own `Date`, so that the clocks need not agree; to `now` without one.
-    package init?(_ head: ResponseHead, now: Date = Date()) {
-        guard let value = head.value(for: "Retry-After")?.trimmingCharacters(in: .whitespaces), !value.isEmpty else {
-            return nil
-        }
-        if value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
-            delay = TimeInterval(value) ?? .infinity
-        } else if let date = HTTPDate.date(from: value) {
-            let sent = head.value(for: "Date").flatMap { HTTPDate.date(from: $0) } ?? now
-            delay = max(date.timeIntervalSince(sent), 0)
+    /// - Parameter now: counts for a date if the response has no `Date`; the current time by default.
+    public init?(_ response: HTTPURLResponse, now: Date = Date()) {
+        self.init(now) { response.value(forHTTPHeaderField: $0) }
+    }
+
+    /// Reads the field of a response's head; `nil` without a valid one.
+    ///
+    /// - Parameter now: counts for a date if the response has no `Date`; the current time by default.
+    public init?(_ head: ResponseHead, now: Date = Date()) {
+        self.init(now) { head.value(for: $0) }
+    }
+
+    private init?(_ now: Date, _ value: (String) -> String?) {
+        guard let text = value("Retry-After")?.trimmingCharacters(in: .whitespaces), !text.isEmpty else { return nil }
+        if text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
+            delay = TimeInterval(text) ?? .infinity
+        } else if let date = HTTPDate.date(from: text) {
+            delay = max(date.timeIntervalSince(value("Date").flatMap { HTTPDate.date(from: $0) } ?? now), 0)
         } else {
             return nil
         }

@@ -13,7 +13,11 @@ import Testing
         var headers = HTTPHeaders()
         if let value { headers.append(name: "Retry-After", value: value) }
         if let date { headers.append(name: "Date", value: date) }
-        return RetryAfter(ResponseHead(statusCode: 503, headers: headers), now: now)?.delay
+        let delay = RetryAfter(ResponseHead(statusCode: 503, headers: headers), now: now)?.delay
+        let url = URL(fileURLWithPath: "/")
+        let response = HTTPURLResponse(url: url, statusCode: 503, httpVersion: nil, headerFields: headers.dictionary)
+        #expect(response.flatMap { RetryAfter($0, now: now) }?.delay == delay)
+        return delay
     }
 
     @Test("seconds", arguments: [("0", 0.0), ("120", 120), (" 7 ", 7), ("0010", 10)])

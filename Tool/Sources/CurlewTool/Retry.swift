@@ -31,22 +31,12 @@ enum Retry {
     ///
     /// - Parameter end: the end of `--deadline`.
     static func next(attempt: UInt, response: HTTPURLResponse?, end: ContinuousClock.Instant?, now: Date = Date()) -> Next {
-        let asked = asked(response, now)
+        // Without it there is an exponential backoff with jitter.
+        let asked = response.flatMap { RetryAfter($0, now: now) }.map { Duration.seconds(min($0.delay, 1e9)) }
         if let asked, asked > longestDelay { return .never("the server asks to wait \(text(asked)) (Retry-After), more than an hour") }
         let delay = asked ?? .seconds(min(0.5 * Double(1 << min(attempt, 7)), 60) * .random(in: 0.5...1))
         if let end, .now + delay >= end { return .never("a wait of \(text(delay)) would not end before --deadline") }
         return .after(delay)
-    }
-
-    /// What `Retry-After` says (RFC 9110, section 10.2.3); without it there is an exponential backoff with jitter.
-    private static func asked(_ response: HTTPURLResponse?, _ now: Date) -> Duration? {
-        guard let text = response?.value(forHTTPHeaderField: "Retry-After")?.trimmingCharacters(in: .whitespaces) else { return nil }
-        if let seconds = Double(text), seconds >= 0 { return .seconds(min(seconds, 1e9)) }
-        let format = DateFormatter()
-        format.locale = Locale(identifier: "en_US_POSIX")
-        format.timeZone = TimeZone(secondsFromGMT: 0)
-        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-        return format.date(from: text).map { .seconds(max($0.timeIntervalSince(now), 0)) }
     }
 
     static func text(_ delay: Duration) -> String {
