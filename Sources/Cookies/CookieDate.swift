@@ -44,19 +44,17 @@ package enum CookieDate {
             || (0x7B...0x7E).contains(byte)
     }
 
-    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
-
     /// Hours, minutes and seconds: one or two digits each; only the seconds may be followed by other characters.
     private static func clock(_ token: Substring.UTF8View) -> [Int]? {
         let parts = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, parts.prefix(2).allSatisfy({ $0.allSatisfy(isDigit) }) else { return nil }
+        guard parts.count == 3, parts.prefix(2).allSatisfy({ $0.allSatisfy(\.isASCIIDigit) }) else { return nil }
         let numbers = parts.compactMap { number($0, digits: 1...2) }
         return numbers.count == 3 ? numbers : nil
     }
 
     /// The leading number of a token; `nil` unless the number of digits is in the range.
     private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
-        let number = token.prefix(while: isDigit)
+        let number = token.prefix { $0.isASCIIDigit }
         return digits.contains(number.count) ? Int(Substring(number)) : nil
     }
 }

@@ -32,7 +32,7 @@ package enum CookieRules {
     package static func isAddress(_ host: String) -> Bool {
         if host.unicodeScalars.contains(":") { return true }
         let last = host.splitScalars(separator: ".").last ?? ""
-        return !last.isEmpty && last.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        return last.isAllDigits
     }
 
     /// Whether a domain is a public suffix: a cookie for it would be sent to the sites of unrelated owners.

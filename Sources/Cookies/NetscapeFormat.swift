@@ -90,7 +90,7 @@ package enum NetscapeFormat {
 
     /// Seconds since 1970, which some programs write with a fraction.
     private static func seconds(_ text: String) -> Double? {
-        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }) else { return nil }
+        guard !text.isEmpty, text.utf8.allSatisfy({ $0.isASCIIDigit || $0 == UInt8(ascii: ".") }) else { return nil }
         return Double(text).map { min($0.rounded(.up), lastSecond) }
     }
 

@@ -64,7 +64,7 @@ package struct SetCookie: Equatable, Sendable {
     private static func seconds(_ text: String) -> Int? {
         let isNegative = text.hasBytePrefix("-")
         let digits = isNegative ? text.dropFirstScalars() : text[...]
-        guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        guard digits.isAllDigits else { return nil }
         return isNegative ? 0 : min(Int(digits) ?? longestAge, longestAge)
     }
 

@@ -121,7 +121,7 @@ extension MultipartFormData {
     }
 
     private func isASCIILetterOrDigit(_ byte: UInt8) -> Bool {
-        (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte.asciiLowercased)
+        byte.isASCIIDigit || (0x61...0x7A).contains(byte.asciiLowercased)
     }
 
     private func writeAll(_ sink: Sink) throws {

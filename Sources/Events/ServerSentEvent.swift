@@ -98,7 +98,7 @@ public struct ServerSentEventParser: Sendable {
     }
 
     private mutating func setRetry(_ value: Data) {
-        guard !value.isEmpty, value.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return }
+        guard !value.isEmpty, value.allSatisfy({ $0.isASCIIDigit }) else { return }
         // A value that overflows `Int` is clamped to about 68 years.
         retry = Int(String(decoding: value, as: UTF8.self)).map { .milliseconds($0) } ?? .seconds(Int32.max)
     }

@@ -52,7 +52,7 @@ package enum PlainURL {
         guard index < bytes.count, bytes[index] == UInt8(ascii: ":") else { return true }
         index += 1
         var port = 0
-        while index < bytes.count, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[index]) {
+        while index < bytes.count, bytes[index].isASCIIDigit {
             port = port * 10 + Int(bytes[index] - UInt8(ascii: "0"))
             guard port <= 65_535 else { return false }
             index += 1
@@ -81,6 +81,6 @@ package enum PlainURL {
     }
 
     private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || byte.isASCIIDigit
     }
 }

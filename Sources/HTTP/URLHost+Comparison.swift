@@ -126,8 +126,7 @@ extension URLHost {
     /// The name of the interface that a zone stands for, by number or by any of its names, read as libcurl does: as a number if it is one.
     /// The zone itself where this system has no such interface, and `nil` for zone 0, which is none.
     private static func normalZone(_ zone: String) -> String? {
-        let isNumber = zone.utf8.allSatisfy { (0x30...0x39).contains($0) }
-        let number = isNumber ? UInt32(zone).flatMap { $0 < .max ? $0 : nil } : nil
+        let number = zone.isAllDigits ? UInt32(zone).flatMap { $0 < .max ? $0 : nil } : nil
         if number == 0 { return nil }
         let index = number ?? if_nametoindex(zone)
         var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))

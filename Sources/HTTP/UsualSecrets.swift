@@ -7,7 +7,7 @@ package enum UsualSecrets {
     package static func contains(_ name: some StringProtocol) -> Bool {
         let whole = normalized(name)
         guard !names.contains(whole) else { return true }
-        let digits = whole.utf8.reversed().prefix { (0x30...0x39).contains($0) }.count
+        let digits = whole.utf8.reversed().prefix { $0.isASCIIDigit }.count
         let plain = String(whole.dropLastScalars(digits))
         guard !names.contains(plain) else { return true }
         return endings.contains { ends(plain, with: $0) } && !positions.contains { ends(plain, with: $0) }

@@ -39,7 +39,7 @@ package enum CacheDate {
         guard bytes.count == form.utf8CodeUnitCount else { return false }
         return zip(bytes, UnsafeBufferPointer(start: form.utf8Start, count: form.utf8CodeUnitCount)).allSatisfy { byte, wanted in
             switch wanted {
-            case UInt8(ascii: "9"): (0x30...0x39).contains(byte)
+            case UInt8(ascii: "9"): byte.isASCIIDigit
             case UInt8(ascii: "a"): (0x61...0x7A).contains(byte)
             default: byte == wanted
             }

@@ -99,7 +99,7 @@ package struct CacheDirectives: Sendable, Hashable {
         guard !text.isEmpty else { return nil }
         var value = 0
         for byte in text.utf8 {
-            guard (0x30...0x39).contains(byte) else { return nil }
+            guard byte.isASCIIDigit else { return nil }
             value = min(value * 10 + Int(byte - 0x30), longest)
         }
         return value

@@ -215,7 +215,7 @@ package struct RequestedByteRange: Sendable, Hashable {
         let text = FieldList.trimmed(Substring(field))
         guard text.lowercased().hasBytePrefix("bytes=") else { return nil }
         let bounds = text.dropFirstScalars(6).splitScalars(separator: "-", omittingEmptySubsequences: false).map { FieldList.trimmed($0) }
-        guard bounds.count == 2, bounds.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else { return nil }
+        guard bounds.count == 2, bounds.allSatisfy({ $0.utf8.allSatisfy { $0.isASCIIDigit } }) else { return nil }
         first = Int64(bounds[0])
         last = Int64(bounds[1])
         guard bounds[0].isEmpty || first != nil, bounds[1].isEmpty || last != nil, first != nil || last != nil else { return nil }

@@ -100,7 +100,7 @@ public struct CacheStatus: Sendable, Hashable {
 
     private static func isKey(_ text: String) -> Bool {
         guard let first = text.utf8.first, (0x61...0x7A).contains(first) || first == UInt8(ascii: "*") else { return false }
-        return text.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || "_-.*".utf8.contains($0) }
+        return text.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0.isASCIIDigit || "_-.*".utf8.contains($0) }
     }
 
     /// The content of a string, or the text of a token, number or boolean; `nil` for anything else.

@@ -198,7 +198,7 @@ struct StructuredParser {
     private mutating func key() -> String? {
         guard let first = current, (0x61...0x7A).contains(first) || first == UInt8(ascii: "*") else { return nil }
         let start = index
-        while let byte = current, (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || "_-.*".utf8.contains(byte) { index += 1 }
+        while let byte = current, (0x61...0x7A).contains(byte) || byte.isASCIIDigit || "_-.*".utf8.contains(byte) { index += 1 }
         return String(decoding: bytes[start..<index], as: UTF8.self)
     }
 

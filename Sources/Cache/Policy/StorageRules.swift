@@ -248,6 +248,6 @@ package struct ContentRange: Sendable, Hashable {
 
     private static func number(_ text: Substring) -> Int64? {
         let digits = FieldList.trimmed(text)
-        return digits.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int64(digits) : nil
+        return digits.isAllDigits ? Int64(digits) : nil
     }
 }

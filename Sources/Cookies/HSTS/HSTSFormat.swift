@@ -69,7 +69,7 @@ package struct HSTSFormat: SharedFormat {
         let bytes = Array(text.utf8)
         guard bytes.count == 17, bytes[8] == 0x20, bytes[11] == UInt8(ascii: ":"), bytes[14] == UInt8(ascii: ":") else { return nil }
         let numbers = [0..<4, 4..<6, 6..<8, 9..<11, 12..<14, 15..<17].compactMap { range -> Int32? in
-            guard bytes[range].allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+            guard bytes[range].allSatisfy({ $0.isASCIIDigit }) else { return nil }
             return Int32(String(decoding: bytes[range], as: UTF8.self))
         }
         guard numbers.count == 6, numbers[0] >= 1970, (1...12).contains(numbers[1]), (1...31).contains(numbers[2]), numbers[3] < 24,

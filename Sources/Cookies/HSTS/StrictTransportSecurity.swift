@@ -20,7 +20,7 @@ package struct StrictTransportSecurity: Sendable, Equatable {
             guard names.insert(directive.name).inserted else { return nil }
             switch directive.name {
             case "max-age":
-                guard let value = directive.value, !value.isEmpty, value.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+                guard let value = directive.value, value.isAllDigits else { return nil }
                 maximumAge = min(Int(value) ?? Self.longestAge, Self.longestAge)
             case "includesubdomains":
                 guard directive.value == nil else { return nil }

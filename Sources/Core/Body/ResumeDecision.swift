@@ -98,7 +98,7 @@ enum ContentRange: Equatable {
     }
 
     private static func number(_ text: Substring) -> Int64? {
-        !text.isEmpty && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int64(text) : nil
+        text.isAllDigits ? Int64(text) : nil
     }
 }
 

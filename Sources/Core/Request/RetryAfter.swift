@@ -25,8 +25,8 @@ public struct RetryAfter: Sendable, Hashable {
     }
 
     private init?(_ now: Date, _ value: (String) -> String?) {
-        guard let text = value("Retry-After")?.trimmingCharacters(in: .whitespaces), !text.isEmpty else { return nil }
-        if text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
+        guard let text = value("Retry-After")?.trimmingCharacters(in: .whitespaces) else { return nil }
+        if text.isAllDigits {
             delay = TimeInterval(text) ?? .infinity
         } else if let date = HTTPDate.date(from: text) {
             delay = max(date.timeIntervalSince(value("Date").flatMap { HTTPDate.date(from: $0) } ?? now), 0)

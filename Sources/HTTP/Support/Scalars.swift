@@ -90,6 +90,9 @@ extension StringProtocol {
 
     /// Whether the bytes of the text end with those of another one; `hasSuffix` compares Characters.
     @inlinable package func hasByteSuffix(_ other: some StringProtocol) -> Bool { utf8.suffix(other.utf8.count).elementsEqual(other.utf8) }
+
+    /// Whether the text has digits of ASCII only, and at least one.
+    @inlinable package var isAllDigits: Bool { !isEmpty && utf8.allSatisfy { $0.isASCIIDigit } }
 }
 
 extension String {

@@ -211,8 +211,6 @@ enum AlternativeOffer: Equatable {
 
 extension String {
     fileprivate var trimmed: String { String(trimmingScalars { $0 == " " || $0 == "\t" }) }
-
-    var isAllDigits: Bool { !isEmpty && utf8.allSatisfy { (0x30...0x39).contains($0) } }
 }
 
 // MARK: - Transfers

@@ -200,7 +200,7 @@ public struct ResponseHead: Sendable, Hashable {
             var code = 0
             var count = 0
             index += 1
-            while index < line.count, isDigit(line[index]) {
+            while index < line.count, line[index].isASCIIDigit {
                 guard count < 3 else { return nil }
                 code = code * 10 + Int(line[index] - UInt8(ascii: "0"))
                 count += 1
@@ -209,8 +209,6 @@ public struct ResponseHead: Sendable, Hashable {
             return count == 3 ? code : nil
         }
     }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 }
 
 /// The letters that lines begin with, without case, as bits; some other bytes count as letters. Noted while the lines are received, so that

@@ -139,7 +139,7 @@ extension UnsafeRawBufferPointer {
         guard !isEmpty else { return nil }
         var number: Int64 = 0
         for byte in self {
-            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+            guard byte.isASCIIDigit else { return nil }
             let (tens, isTooMany) = number.multipliedReportingOverflow(by: 10)
             let (sum, isTooMuch) = tens.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
             guard !isTooMany, !isTooMuch else { return nil }

@@ -87,7 +87,7 @@ struct RouteTarget: Hashable {
         }
         guard end < text.endIndex else { return (text[...], nil) }
         let digits = bytes[end...].dropFirst()
-        guard bytes[end] == colon, digits.allSatisfy({ (0x30...0x39).contains($0) }), let port = Int(String(Substring(digits))),
+        guard bytes[end] == colon, digits.allSatisfy({ $0.isASCIIDigit }), let port = Int(String(Substring(digits))),
             (1...65_535).contains(port)
         else { return nil }
         return (text[..<end], port)

@@ -39,7 +39,7 @@ extension DERReader.Element {
 
     /// A time in the forms that certificates use (RFC 5280, section 4.1.2.5): in UTC, with seconds.
     var date: Date? {
-        guard contents.last == UInt8(ascii: "Z"), contents.dropLast().allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        guard contents.last == UInt8(ascii: "Z"), contents.dropLast().allSatisfy({ $0.isASCIIDigit }) else { return nil }
         let digits = contents.dropLast().map { Int($0 & 0x0F) }
         let yearDigits = tag == .generalizedTime ? 4 : 2
         guard tag == .generalizedTime || tag == .utcTime, digits.count == yearDigits + 10 else { return nil }

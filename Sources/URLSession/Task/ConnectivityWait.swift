@@ -45,7 +45,7 @@ final class ConnectivityWait: Sendable {
             guard let name = options.connectedHost(for: url.absoluteString), let host = NetworkReachabilityManager(host: name),
                 let network = NetworkReachabilityManager()
             else { return nil }
-            let isAddress = name.utf8.contains(UInt8(ascii: ":")) || name.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) }
+            let isAddress = name.utf8.contains(UInt8(ascii: ":")) || name.utf8.allSatisfy { $0 == 0x2E || $0.isASCIIDigit }
             self.init(host, network: isAddress ? nil : network)
         }
     }
