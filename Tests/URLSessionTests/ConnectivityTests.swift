@@ -109,6 +109,37 @@ import Testing
         #expect(data?.isEmpty == false && server.requestCount == 1)
     }
 
+    // U2.3, U3.3
+    @Test func `a resumed download waits for a route as well`() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { request, connection in
+            let whole = ServerResponse.generated(length: 2_000, etag: "\"v1\"", for: request)
+            guard request.header("Range") == nil else { return whole }
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 2000\r\nETag: \"v1\"\r\n\r\n")
+            try connection.send(raw: GeneratedBody().data(count: 1_000))
+            connection.wait(until: gate)
+            return nil
+        }
+        defer { server.stop() }
+        defer { gate.open() }
+        let directory = try TemporaryDirectory()
+        let session = session { $0.curlew.temporaryDirectory = directory.url }
+        defer { session.invalidateAndCancel() }
+        let network = Network(isThere: true)
+        let task = session.downloadTask(with: try server.address("/file"))
+        start(task, in: network)
+        #expect(await eventually { task.countOfBytesReceived == 1_000 })
+        let data = try #require(await task.cancelByProducingResumeData())
+        await recorder.completions.wait(for: 1)
+        network.change(isThere: false)
+        start(session.downloadTask(withResumeData: data), in: network)
+        #expect(await eventually { recorder.calls.elements.last == "waiting" })
+        #expect(server.requestCount == 1)
+        network.change(isThere: true)
+        await recorder.completions.wait(for: 2)
+        #expect(recorder.seen.file.map { $0.count == 2_000 && GeneratedBody().matches($0) } == true)
+    }
+
     // U3.3
     @Test func `with a route the delegate hears of no wait, and nothing is watched`() async throws {
         let session = session()

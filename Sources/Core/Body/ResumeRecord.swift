@@ -119,6 +119,11 @@ extension ResponseHead {
     package var strongTag: String? { value(for: "ETag").flatMap { ResumeRecord.isStrongTag($0) ? $0 : nil } }
 }
 
+extension DownloadRequest {
+    /// The URL that resume data is about; `nil` for other data.
+    package static func url(ofResumeData data: Data) -> URL? { (try? ResumeRecord(data)).flatMap { URL(string: $0.url) } }
+}
+
 // MARK: - Serialization
 
 extension ResumeRecord {

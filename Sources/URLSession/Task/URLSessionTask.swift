@@ -336,7 +336,10 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     func begin() { startWhenDue() }
 
     /// Where the task first connects to; `nil` if that is not known.
-    var destination: URL? { (values.withLock { $0.replacement } ?? work.request)?.url }
+    var destination: URL? {
+        if case .resumedDownload(let data) = work { return DownloadRequest.url(ofResumeData: data) }
+        return (values.withLock { $0.replacement } ?? work.request)?.url
+    }
 
     /// Makes the connection of a task whose work is one, when it is due.
     func connect(_ request: URLRequest?) {}
