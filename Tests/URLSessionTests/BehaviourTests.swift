@@ -179,6 +179,7 @@ import Testing
         #expect(data.state == .running && upload.state == .suspended && session.sessionDescription == "mine")
         for task in await session.allTasks { task.cancel() }
         #expect(await eventually { data.state == .completed && download.state == .completed })
+        // At once: a task that has completed is none of the session's.
         #expect(await session.allTasks.isEmpty)
         _ = try await session.data(from: server.address("/cookies/set?a=1"))
         #expect(configuration.httpCookieStorage?.cookies?.count == 1)

@@ -51,14 +51,17 @@ extension URLSession {
     /// Whether a task may run: it was made before the session's end.
     func knows(_ task: URLSessionTask) -> Bool { state.withLock { $0.tasks[task.taskIdentifier] != nil } }
 
-    /// A task has completed, and all calls about it were made or scheduled.
-    func leave(_ task: URLSessionTask) {
+    /// A task has completed: who hears of that finds it among the session's tasks no more.
+    ///
+    /// - Parameter tell: schedules the last calls about it, before that of the session's end.
+    func leave(_ task: URLSessionTask, _ tell: () -> Void) {
         let isLast = state.withLock { state in
             state.tasks[task.taskIdentifier] = nil
             guard state.stage == .finishing, state.tasks.isEmpty else { return false }
             state.stage = .invalidated
             return true
         }
+        tell()
         if isLast { end() }
     }
 

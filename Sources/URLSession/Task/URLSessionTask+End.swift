@@ -50,10 +50,10 @@ extension URLSessionTask {
             return (true, values.takeWaiters())
         }
         guard isFirst else { return }
-        // A task that is awaited, without a delegate, has nothing to be called on its queue.
-        if waiters == nil { session.queue.schedule { self.tellEnd(outcome) } }
-        session.leave(self)
-        waiters?.resume()
+        session.leave(self) {
+            // A task that is awaited, without a delegate, has nothing to be called on its queue.
+            if let waiters { waiters.resume() } else { session.queue.schedule { self.tellEnd(outcome) } }
+        }
     }
 
     /// On the delegate queue.

@@ -161,11 +161,12 @@ extension URLSessionStreamTask {
             values.hasEnded = true
             values.state = .completed
         }
-        tell { (delegate: any URLSessionStreamDelegate, task) in
-            delegate.urlSession(task.session, streamTask: self, didBecome: shown.value.input, outputStream: shown.value.output)
+        session.leave(self) {
+            tell { (delegate: any URLSessionStreamDelegate, task) in
+                delegate.urlSession(task.session, streamTask: self, didBecome: shown.value.input, outputStream: shown.value.output)
+            }
+            session.queue.schedule { [self] in values.withLock { $0.delegate = nil } }
         }
-        session.queue.schedule { [self] in values.withLock { $0.delegate = nil } }
-        session.leave(self)
     }
 }
 
