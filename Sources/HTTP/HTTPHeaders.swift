@@ -218,8 +218,4 @@ extension UInt8 {
     /// The byte, with A to Z mapped to a to z.
     @inlinable @inline(__always)
     package var asciiLowercased: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
-
-    /// Whether it is a digit of ASCII.
-    @inlinable @inline(__always)
-    package var isASCIIDigit: Bool { self &- 0x30 < 10 }
 }

@@ -95,6 +95,12 @@ extension StringProtocol {
     @inlinable package var isAllDigits: Bool { !isEmpty && utf8.allSatisfy { $0.isASCIIDigit } }
 }
 
+extension UInt8 {
+    /// Whether the byte is a digit of ASCII.
+    @inlinable @inline(__always)
+    package var isASCIIDigit: Bool { self &- 0x30 < 10 }
+}
+
 extension String {
     /// Whether the text names a file of a directory and leads nowhere else: by its bytes, as the file system reads it.
     package var isFileName: Bool { !isEmpty && self != "." && self != ".." && utf8.allSatisfy { $0 != UInt8(ascii: "/") && $0 != 0 } }
