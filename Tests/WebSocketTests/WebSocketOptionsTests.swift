@@ -104,8 +104,9 @@ import Testing
         #expect(start.duration(to: .now) < .seconds(30))
         // A delay that would end after it is not waited for.
         let late = Retrier { _, _, _, completion in completion(true, 600) }
-        let other = manager.webSocket(server.url(), interceptor: late, options: RequestOptions(deadline: .milliseconds(200)))
+        // Counted before the WebSocket is opened, which it is at once.
         let count = server.requests.count
+        let other = manager.webSocket(server.url(), interceptor: late, options: RequestOptions(deadline: .milliseconds(200)))
         let error = await failure { try await other.open() }
         #expect(error != nil && Self.kind(error) != .deadline && server.requests.count == count + 1)
     }
