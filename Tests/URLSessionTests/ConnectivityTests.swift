@@ -99,6 +99,15 @@ import Testing
         defer { session.invalidateAndCancel() }
         let network = Network(isThere: false)
         let task = session.streamTask(withHostName: "127.0.0.1", port: server.port)
+        #expect(task.destination?.absoluteString == "http://127.0.0.1:\(server.port)")
+        let other = session.streamTask(withHostName: "::1", port: 443)
+        other.startSecureConnection()
+        #expect(other.destination?.absoluteString == "https://[::1]:443")
+        for task in [task, other] {
+            let options = session.curlew.session.configuration.options
+            let host = try #require(task.destination.flatMap { options.connectedHost(for: $0.absoluteString) })
+            #expect(host == task.host)
+        }
         start(task, in: network)
         task.write(Data("GET /bytes/5 HTTP/1.0\r\n\r\n".utf8), timeout: 0) { _ in }
         await recorder.calls.wait(for: 1)

@@ -42,8 +42,9 @@ final class ConnectivityWait: Sendable {
         if let provider = Self.provider {
             self.init(NetworkReachabilityManager(provider: provider), network: nil)
         } else {
-            guard let name = options.connectedHost(for: url.absoluteString), let host = NetworkReachabilityManager(host: name),
-                let network = NetworkReachabilityManager()
+            // By the scheme that a proxy is chosen by, for WebSockets too.
+            guard let name = options.connectedHost(for: url.absoluteString.withHTTPScheme),
+                let host = NetworkReachabilityManager(host: name), let network = NetworkReachabilityManager()
             else { return nil }
             let isAddress = name.utf8.contains(UInt8(ascii: ":")) || name.utf8.allSatisfy { $0 == 0x2E || $0.isASCIIDigit }
             self.init(host, network: isAddress ? nil : network)

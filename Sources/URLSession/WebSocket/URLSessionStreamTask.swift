@@ -124,7 +124,10 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {  // as it
         serve()
     }
 
-    override var destination: URL? { URL(string: "tcp://\(host.bracketed):\(port)") }
+    /// With the scheme by which its proxy is chosen.
+    override var destination: URL? {
+        URL(string: "\(pipe.withLock { $0.isSecure } ? "https" : "http")://\(host.bracketed):\(port)")
+    }
 
     override func connect(_ request: URLRequest?) {
         pipe.withLock { $0.mayConnect = true }
