@@ -5,6 +5,7 @@ import CurlewHTTP
 import CurlewTestSupport
 import CurlewTesting
 import CurlewTransport
+import Dispatch
 import Testing
 
 @testable import CurlewResilience
@@ -334,6 +335,34 @@ import Testing
             session.manager.invalidateAndCancel()
         }
         #expect(await eventually { events == nil })
+    }
+
+    @Test("the timer of a group outlives the session that has set it, for the others of its configuration") func sharedTimer()
+        async throws
+    {
+        let clock = VirtualClock()
+        var configuration = SessionConfiguration()
+        configuration.callbackQueue = DispatchQueue(label: "callbacks")
+        configuration.virtualClock = clock
+        configuration.use(Self.policies)
+        let transports = (ScriptedTransport(clock: clock), ScriptedTransport(clock: clock))
+        let other = SessionManager(configuration: configuration, transport: transports.1)
+        let request: DataRequest
+        do {
+            let first = SessionManager(configuration: configuration, transport: transports.0)
+            let ended = first.request("https://api.example.org/a")
+            _ = await transports.0.started[0]
+            await clock.advance(by: .milliseconds(400))
+            request = other.request("https://api.example.org/a")
+            _ = await transports.1.started[0]
+            first.invalidateAndCancel()
+            #expect(await fails(ended) { _ in true })
+        }
+        await clock.advance(by: .milliseconds(600))
+        #expect((transports.0.started.count, transports.1.started.count) == (1, 1))
+        await clock.advance(by: .milliseconds(400))
+        await transports.1.started[1].respond(200, [:], "second")
+        #expect(try await request.serializingString().value == "second")
     }
 
     // MARK: Follow-ups and retries
