@@ -117,6 +117,7 @@ import Testing
         let server = try makeServer(answer: { _ in "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n" }) { _ in }
         var configuration = WebSocketConfiguration()
         configuration.reconnection = WebSocketReconnection(limit: nil, firstDelay: .seconds(600), maximumDelay: .seconds(600))
+        configuration.reconnection.jitter = { 1 }
         let socket = manager.webSocket(
             server.url(), configuration: configuration, options: RequestOptions(deadline: .milliseconds(200)))
         #expect(Self.kind(await failure { try await socket.open() }) == .deadline)
