@@ -8,6 +8,15 @@ extension LoopbackServer {
     func address(_ path: String) throws -> URL { try #require(URL(string: url(path))) }
 }
 
+extension URLSessionTaskTransactionMetrics {
+    /// Whether the times of a new connection with TLS are known and in order.
+    var hasTimesOfTLS: Bool {
+        let times = [connectStartDate, secureConnectionStartDate, secureConnectionEndDate, connectEndDate, requestStartDate]
+        let dates = times.compactMap { $0 }
+        return dates.count == 5 && dates == dates.sorted() && secureConnectionEndDate == connectEndDate
+    }
+}
+
 /// Notes every call in its order, and decides as the closures say.
 final class RecordingDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {  // set before use
     let calls = Log<String>()
