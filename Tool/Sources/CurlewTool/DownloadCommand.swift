@@ -11,7 +11,7 @@ struct ByteRate: ExpressibleByArgument, Equatable {
         let units: [Character: Double] = ["k": 1024, "m": 1_048_576, "g": 1_073_741_824]
         let unit = argument.last.flatMap { units[Character($0.lowercased())] }
         let number = unit == nil ? argument[...] : argument.dropLast()
-        guard number.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2E }), let value = Double(number),
+        guard number.utf8.allSatisfy({ $0.isASCIIDigit || $0 == 0x2E }), let value = Double(number),
             value * (unit ?? 1) >= 1, value * (unit ?? 1) <= 1e15
         else { return nil }
         bytesPerSecond = Int64(value * (unit ?? 1))

@@ -35,7 +35,7 @@ struct JSONReindenter {
 
         /// Returns the state after another byte of the number; `nil` if the number ends before it.
         func next(_ byte: UInt8) -> Number? {
-            let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            let isDigit = byte.isASCIIDigit
             switch (self, byte) {
             case (.sign, UInt8(ascii: "0")): return .zero
             case (.sign, _) where isDigit, (.integer, _) where isDigit: return .integer

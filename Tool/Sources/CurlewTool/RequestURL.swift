@@ -33,7 +33,7 @@ enum RequestURL {
             let rest = text.dropFirstScalars()
             let port = rest.prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" }
             // `:8080@host` would lead elsewhere.
-            if port.utf8.allSatisfy({ (0x30...0x39).contains($0) }) { return "http://localhost" + (port.isEmpty ? "" : ":") + rest }
+            if port.utf8.allSatisfy({ $0.isASCIIDigit }) { return "http://localhost" + (port.isEmpty ? "" : ":") + rest }
         }
         return (isLocal(text) ? "http://" : "https://") + text
     }

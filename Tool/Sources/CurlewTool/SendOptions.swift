@@ -6,7 +6,7 @@ struct Seconds: ExpressibleByArgument, Equatable {
     let duration: Duration
 
     init?(argument: String) {
-        let isPlain = argument.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: ".") }
+        let isPlain = argument.utf8.allSatisfy { $0.isASCIIDigit || $0 == UInt8(ascii: ".") }
         guard isPlain, let seconds = Double(argument), seconds > 0, seconds <= 1e9 else { return nil }
         duration = .seconds(seconds)
     }
