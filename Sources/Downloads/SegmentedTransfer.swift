@@ -350,7 +350,7 @@ final class SegmentedTransfer: Sendable {
     /// Returns how long to wait before a server is asked again; `nil` if it is not.
     private func wait(after error: any Error, _ failures: Int, _ source: Int, asked: Duration?) -> Duration? {
         guard failures <= max(options.retryLimit, 0), Deadline.current?.hasPassed != true else { return nil }
-        let delay = asked ?? min(.milliseconds(500 << min(failures - 1, 6)), .seconds(30))
+        let delay = asked ?? .seconds(Backoff(first: 0.5, limit: 30).delay(after: failures - 1))
         let isWaited = delay <= Self.longestDelay && Deadline.current.map { delay < $0.remaining } ?? true
         let hasOther = state.withLock { state in
             state.sources.indices.contains { $0 != source && state.sources[$0].isUsable && state.sources[$0].notBefore ?? .now <= .now }

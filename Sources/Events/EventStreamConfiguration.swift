@@ -70,15 +70,11 @@ public struct EventStreamConfiguration: Sendable {
 
     /// Returns the delay before the next connection; `nil` if the server requests one above the maximum.
     func delay(serverTime: Duration?, failures: Int, rejection: ResponseHead?) -> Duration? {
-        if let rejection, let delay = RetryAfter(rejection)?.delay {
-            return delay <= maximumDelay / .seconds(1) ? .seconds(delay) : nil
-        }
+        if let rejection, let asked = RetryAfter(rejection) { return asked.delay(upTo: maximumDelay) }
         let time = serverTime ?? reconnectionTime
         guard failures > 0 else { return min(time, maximumDelay) }
         // The minimum avoids a busy loop when a server has set a delay of zero and becomes unreachable.
-        let first = max(time, Self.minimumDelay) / .seconds(1)
-        // The exponent is clamped, as an infinite delay is not a valid duration, and zero times infinity is not a number.
-        let seconds = Double.minimum(first * pow(2, Double(min(failures - 1, 60))), maximumDelay / .seconds(1))
-        return .seconds(Double.maximum(seconds, 0) * Double.minimum(Double.maximum(jitter(), 0), 1))
+        let backoff = Backoff(first: max(time, Self.minimumDelay).seconds, limit: maximumDelay.seconds)
+        return .seconds(backoff.delay(after: failures - 1, jitter: jitter()))
     }
 }

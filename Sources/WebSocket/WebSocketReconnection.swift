@@ -67,13 +67,10 @@ public struct WebSocketReconnection: Sendable {
     func delay(after error: any Error, attempts: Int) -> Duration? {
         if let limit, attempts >= limit { return nil }
         guard shouldReconnect(error) else { return nil }
-        if case WebSocketError.handshakeRejected(let rejection) = error, let delay = RetryAfter(rejection.response)?.delay {
-            return delay <= maximumDelay / .seconds(1) ? .seconds(delay) : nil
+        if case WebSocketError.handshakeRejected(let rejection) = error, let asked = RetryAfter(rejection.response) {
+            return asked.delay(upTo: maximumDelay)
         }
-        // Guards against infinity, which is not a valid duration, and against NaN from 0 times infinity: `minimum` and `maximum` return the
-        // other operand for NaN.
-        let growth = Double.minimum(pow(Double.maximum(factor, 1), Double(attempts)), 1e18)
-        let limit = Double.minimum(firstDelay / .seconds(1) * growth, maximumDelay / .seconds(1))
-        return .seconds(Double.maximum(limit, 0) * Double.minimum(Double.maximum(jitter(), 0), 1))
+        let backoff = Backoff(first: firstDelay.seconds, factor: Double.maximum(factor, 1), limit: maximumDelay.seconds)
+        return .seconds(backoff.delay(after: attempts, jitter: jitter()))
     }
 }

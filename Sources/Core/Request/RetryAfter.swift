@@ -34,4 +34,7 @@ public struct RetryAfter: Sendable, Hashable {
             return nil
         }
     }
+
+    /// Returns the delay; `nil` if it is longer than the limit.
+    package func delay(upTo limit: Duration) -> Duration? { delay <= limit.seconds ? .seconds(delay) : nil }
 }

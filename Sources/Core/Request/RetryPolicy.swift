@@ -111,8 +111,8 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
     /// Returns the delay before the next attempt in seconds; `nil` if the response or the refusal asks for more than ``maximumDelay``.
     open func delay(beforeRetrying request: Request) -> TimeInterval? {
         if let head = request.responseHead, let delay = RetryAfter(head)?.delay { return delay <= maximumDelay ? delay : nil }
-        let limit = min(pow(Double(exponentialBackoffBase), Double(request.countedRetries)) * exponentialBackoffScale, maximumDelay)
-        let backoff = limit * min(max(jitter(), 0), 1)
+        let backoff = Backoff(first: exponentialBackoffScale, factor: Double(exponentialBackoffBase), limit: maximumDelay)
+            .delay(after: request.countedRetries, jitter: jitter())
         guard let refusal = request.refusal else { return backoff }
         let delay = refusal.retryAfter?.seconds ?? backoff
         return delay + (request.hasDeadline ? 0 : request.refusals.delay) <= maximumDelay ? delay : nil

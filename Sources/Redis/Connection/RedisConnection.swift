@@ -161,11 +161,12 @@ final class RedisConnection {
     /// Ends the connection, and tries again after the backoff.
     func fail(_ reason: RedisError.Reason, _ now: Nanoseconds) {
         closeLink()
-        let longest = configuration.longestBackoff.nanoseconds
+        let longest = configuration.longestBackoff.seconds
         // A server of another kind does not become Redis soon.
-        let delay = if case .unsupportedVersion = reason { longest } else { min(10_000_000 << UInt64(min(failures, 20)), longest) }
+        let first = if case .unsupportedVersion = reason { longest } else { 0.01 }
+        let delay = Backoff(first: first, limit: longest).delay(after: failures, jitter: .random(in: 0.5...1))
         failures += 1
-        phase = .waiting(until: now + delay / 2 + Nanoseconds.random(in: 0...(delay / 2)))
+        phase = .waiting(until: now + Duration.seconds(delay).nanoseconds)
         user?.didFail(reason)
     }
 

@@ -21,7 +21,7 @@ public final class BackoffServiceRetrier: ServiceRetrier {
         }
 
         /// Delays of 1, 2, 4, 8… seconds.
-        public static let exponentialBinary = Strategy { .seconds(Int64(1) << Int64(min($0, 62))) }
+        public static let exponentialBinary = Strategy { .seconds(Backoff(first: 1, limit: 1e18).delay(after: $0)) }
 
         /// Returns the delays of another strategy, each multiplied by a random factor from 0 to 1 (full jitter), so that clients that
         /// failed together don't retry together.
