@@ -239,7 +239,7 @@ extension ExchangeSource {
     /// Notes the response of the current attempt, before its head is delivered.
     fileprivate func note(_ response: ProtocolResponse, of id: Int) {
         driver.state.withLock { state in
-            if state.number == id { state.protocolResponse = response }
+            if state.number == id { state.attempt.protocolResponse = response }
         }
     }
 
@@ -274,12 +274,12 @@ extension ExchangeSource {
 extension Request {
     /// The response of the class that has loaded the request, as the class has made it: perhaps no `HTTPURLResponse`. `nil` for one of the
     /// network.
-    package var protocolResponse: URLResponse? { driver.state.withLock { $0.protocolResponse }?.response }
+    package var protocolResponse: URLResponse? { driver.state.withLock { $0.attempt.protocolResponse }?.response }
 }
 
 extension SessionTask {
     /// The response of the class that loads the task, as the class has made it; `nil` for one of the network, and once the task has completed.
-    package var protocolResponse: URLResponse? { driver?.state.withLock { $0.protocolResponse }?.response }
+    package var protocolResponse: URLResponse? { driver?.state.withLock { $0.attempt.protocolResponse }?.response }
 }
 
 extension ResponseHead {

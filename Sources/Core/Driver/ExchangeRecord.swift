@@ -61,7 +61,7 @@ extension RequestDriver {
         state.withLock { state in
             guard state.number == id, let last = state.exchanges.indices.last, state.exchanges[last].isOpen else { return }
             state.exchanges[last].isOpen = false
-            state.exchanges[last].head = state.head
+            state.exchanges[last].head = state.attempt.head
         }
     }
 }

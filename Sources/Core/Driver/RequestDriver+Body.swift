@@ -14,7 +14,7 @@ extension RequestDriver {
             case .waitForReader: return waitForReader(of: head, task)
             case .refuse(let error): return try refuse(head, of: task, because: error)
             case .prepare(let newHead, let prepare):
-                if let newHead { state.withLock { $0.head = newHead } }
+                if let newHead { state.withLock { $0.attempt.head = newHead } }
                 guard !isOnQueue else {
                     try prepare()
                     return .proceed
@@ -25,9 +25,9 @@ extension RequestDriver {
                 guard var request = task.currentTransfer else { return .cancel }
                 change(&request)
                 state.withLock { state in
-                    state.decision = .followUp(FollowUp(request: request, kind: .restart))
+                    state.attempt.decision = .followUp(FollowUp(request: request, kind: .restart))
                     // Not received to reuse the connection: the body may be a whole file.
-                    state.discarded = DiscardedBody(announced: .max)
+                    state.attempt.discarded = DiscardedBody(announced: .max)
                 }
                 return .cancel
             }
@@ -55,14 +55,14 @@ extension RequestDriver {
         let (isCurrent, discarded) = state.withLock { state -> (Bool, DiscardedBody?) in
             // A late piece of an earlier attempt is not counted as one of this attempt's.
             guard state.number == id else { return (false, nil) }
-            state.discarded?.receive(bytes.count)
+            state.attempt.discarded?.receive(bytes.count)
             if !state.exchanges.isEmpty { state.noteBodyReceived(Int64(bytes.count)) }
-            return (true, state.discarded)
+            return (true, state.attempt.discarded)
         }
         guard isCurrent else { return .cancel }
         if let discarded { return discarded.isCutOff ? .cancel : .proceed }
         do {
-            if body.waitsForReader, body.receivedCount == 0, let head = state.withLock({ $0.head }),
+            if body.waitsForReader, body.receivedCount == 0, let head = state.withLock({ $0.attempt.head }),
                 validate(head, hasBody: true) == .cancel
             {
                 return .cancel
@@ -131,7 +131,7 @@ extension RequestDriver {
 
     /// What the body's receiver knows about the attempt.
     func completedAttempt(of request: Request) -> CompletedAttempt {
-        let (task, error, isComplete, validators) = state.withLock { ($0.task, $0.error, $0.hasSucceeded, $0.validators) }
+        let (task, error, isComplete, validators) = state.withLock { ($0.task, $0.attempt.error, $0.attempt.hasSucceeded, $0.validators) }
         return CompletedAttempt(
             error: error, isComplete: isComplete, hasCustomValidator: validators.contains(where: \.isCustom),
             listeners: task.flatMap { listeners(of: $0) }, context: request.context)
@@ -166,7 +166,7 @@ extension SessionClosures {
 
 extension RequestDriver: FileRangeObserver {
     func transfer(_ id: Int, didReceive range: FileRange) -> (count: Int64, action: ReceiveAction)? {
-        guard state.withLock({ $0.number == id && $0.discarded == nil }) else { return nil }
+        guard state.withLock({ $0.number == id && $0.attempt.discarded == nil }) else { return nil }
         do {
             guard let count = try body.receive(range) else { return nil }
             if recordsExchanges { state.withLock { $0.noteBodyReceived(count) } }

@@ -19,7 +19,7 @@ extension RequestDriver {
         state.withLock { state in
             state.isResumed = true
             state.isSuspended = false
-            if state.startTime == nil { state.startTime = CFAbsoluteTime.now }
+            if state.attempt.startTime == nil { state.attempt.startTime = CFAbsoluteTime.now }
             return state.task
         }
     }
@@ -38,7 +38,7 @@ extension RequestDriver {
 
     /// The first task starts.
     func noteStart() {
-        state.withLock { if $0.startTime == nil { $0.startTime = CFAbsoluteTime.now } }
+        state.withLock { if $0.attempt.startTime == nil { $0.attempt.startTime = CFAbsoluteTime.now } }
     }
 
     /// Starts the first task if the user has resumed the request before it had one.
@@ -186,7 +186,7 @@ extension RequestDriver {
 
     /// Reports the completion of an attempt to the session's monitors.
     func reportCompletion(of request: Request) {
-        let (error, task, isReported) = state.withLock { ($0.error, $0.task, $0.lifecycle.isAttemptReported) }
+        let (error, task, isReported) = state.withLock { ($0.attempt.error, $0.task, $0.lifecycle.isAttemptReported) }
         guard !isReported, let task else { return }
         let delivered = error.map { session.delivered($0) }
         session.tellMonitors(of: request, .attempts) { $0.request(request, didComplete: task, with: delivered) }
@@ -220,7 +220,7 @@ extension RequestDriver {
         let (hasFinished, action, attachment) = state.withLock { state -> (Bool, RequestLifecycle.Action, AttachmentWait?) in
             let (action, attachment) = state.attach(to: request) { if $0.lifecycle.stage != .finished { $0.add(waiter) } }
             // It was released with the first handler. A request that was not started may never finish, and so does not keep it.
-            if state.manager == nil, state.startTime != nil, state.lifecycle.stage != .finished, body.retainsManager {
+            if state.manager == nil, state.attempt.startTime != nil, state.lifecycle.stage != .finished, body.retainsManager {
                 state.manager = sessionDelegate.manager
             }
             return (state.lifecycle.stage == .finished, action, attachment)
@@ -324,9 +324,9 @@ extension RequestDriver: TransferObserver {
         guard let tell else { return }
         // The count restarts when the request is sent again.
         let piece = state.withLock { state in
-            defer { state.sent = count }
+            defer { state.attempt.sent = count }
             state.noteBodySent()
-            return count >= state.sent ? count - state.sent : count
+            return count >= state.attempt.sent ? count - state.attempt.sent : count
         }
         session.queue.async { [self] in inContext { tell(session, task, piece, count, body?.length ?? -1) } }
     }
@@ -378,7 +378,7 @@ extension RequestDriver: RawConnection.Link {
 
     func asksRetrier(about request: Request, after error: any Error) -> Bool {
         guard request.retrier(before: sessionDelegate.retrier) != nil, sessionDelegate.manager != nil else { return false }
-        return isRetriable(after: state.withLock { $0.error } ?? error)
+        return isRetriable(after: state.withLock { $0.attempt.error } ?? error)
     }
 }
 

@@ -41,9 +41,9 @@ extension RequestDriver {
     ///
     /// Called before the error is delivered: to monitors, retriers and handlers.
     func failure(of request: Request) -> (any Error)? {
-        guard let error = state.withLock({ $0.error }) else { return nil }
+        guard let error = state.withLock({ $0.attempt.error }) else { return nil }
         let described = describing(error, of: request)
-        state.withLock { $0.error = described }
+        state.withLock { $0.attempt.error = described }
         return described
     }
 
@@ -52,7 +52,7 @@ extension RequestDriver {
     func describing(_ error: any Error, of request: Request) -> any Error {
         guard let error = error as? CurlewError else { return error }
         if let known = error.request { return known.id == 0 ? error.describing(known.identified(by: requestID)) : error }
-        let (task, head, retries) = state.withLock { ($0.task, $0.head, $0.retryCount) }
+        let (task, head, retries) = state.withLock { ($0.task, $0.attempt.head, $0.retryCount) }
         guard let target = task?.target ?? (try? request.original.get())?.original.target else {
             return error.describing(FailedRequest(id: requestID, url: ""))
         }

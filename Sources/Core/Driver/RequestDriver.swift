@@ -95,7 +95,7 @@ final class RequestDriver: Sendable {
         guard kind != .retry else { return end(request, with: error) }
         state.withLock { state in
             state.lifecycle.firstAttemptFailed()
-            if state.startTime == nil { state.startTime = CFAbsoluteTime.now }
+            if state.attempt.startTime == nil { state.attempt.startTime = CFAbsoluteTime.now }
             state.fail(error)
         }
         complete(request, TransferCompletion(error: error, metrics: TransferMetrics()))
@@ -110,7 +110,7 @@ final class RequestDriver: Sendable {
         let task = state.withLock { state -> SessionTask? in
             guard state.number == id else { return nil }
             // Set before the decision: a redirect that is refused is a response, too.
-            state.head = head
+            state.attempt.head = head
             return state.task
         }
         guard let task else { return .cancel }
@@ -159,8 +159,8 @@ final class RequestDriver: Sendable {
             var body: DiscardedBody?
             if case .followUp = decision { body = DiscardedBody(announced: task.isHead ? nil : head.expectedBodyLength) }
             state.withLock { [body] state in
-                state.decision = decision
-                state.discarded = body
+                state.attempt.decision = decision
+                state.attempt.discarded = body
             }
             return body?.isCutOff == false ? .proceed : .cancel
         }
@@ -209,9 +209,9 @@ final class RequestDriver: Sendable {
         state.withLock { state in
             state.transactions.append(outcome.metrics)
             state.noteFirstByte(outcome.metrics)
-            state.head = nil
-            state.protocolResponse = nil
-            state.sent = 0
+            state.attempt.head = nil
+            state.attempt.protocolResponse = nil
+            state.attempt.sent = 0
         }
         sentBody?.followUp(with: followUp.request.body)
         if session.isMonitored(.responses), let next = followUp.request.urlRequest {
@@ -225,14 +225,16 @@ final class RequestDriver: Sendable {
         do { try body.complete(outcome) } catch { fail(error) }
         if let sentBody { sentBody.complete(outcome, of: request.task?.currentTransfer?.body) }
         let action = state.withLock { state -> RequestLifecycle.Action in
-            if case .fail(let error) = state.decision { state.fail(error) }
+            if case .fail(let error) = state.attempt.decision { state.fail(error) }
             if let error = outcome.error { state.fail(error) }
             // A task that was never started was no exchange.
-            if state.task?.completed(state.head, outcome.metrics, state.error) == true { state.transactions.append(outcome.metrics) }
+            if state.task?.completed(state.attempt.head, outcome.metrics, state.attempt.error) == true {
+                state.transactions.append(outcome.metrics)
+            }
             state.noteFirstByte(outcome.metrics)
-            if !outcome.trailers.isEmpty { state.trailers = outcome.trailers }
-            state.endTime = CFAbsoluteTime.now
-            state.hasSucceeded = outcome.error == nil
+            if !outcome.trailers.isEmpty { state.attempt.trailers = outcome.trailers }
+            state.attempt.endTime = CFAbsoluteTime.now
+            state.attempt.hasSucceeded = outcome.error == nil
             let action = state.lifecycle.taskCompleted()
             if action == .waitForHandler { waitForHandler(request, &state) }
             return action
@@ -269,7 +271,7 @@ final class RequestDriver: Sendable {
     func validate(_ request: Request, isOnQueue: Bool, commits: Bool) {
         while let validator = state.withLock({ $0.takeValidator() }) {
             if case .awaited(let validation) = validator {
-                guard !state.withLock({ $0.error != nil }) else { continue }
+                guard !state.withLock({ $0.attempt.error != nil }) else { continue }
                 return awaitValidation(validation, of: request, commits: commits)
             }
             guard isOnQueue || !validator.isCustom else {
@@ -290,7 +292,7 @@ final class RequestDriver: Sendable {
 
     /// Runs a validator unless the request has failed: the first failure counts.
     private func run(_ validator: Validator, on request: Request) {
-        guard state.withLock({ $0.error == nil }), let error = inContext({ validator.validate(request) }) else { return }
+        guard state.withLock({ $0.attempt.error == nil }), let error = inContext({ validator.validate(request) }) else { return }
         // Now, because the file of a refused download is removed next.
         fail(describing(error, of: request))
     }
@@ -316,7 +318,7 @@ final class RequestDriver: Sendable {
         // One that can't be made in time is not waited for: the request fails with what its last attempt has ended with.
         let isInTime = state.withLock { $0.deadline }.map { delay < $0.deadline.remaining.seconds } ?? true
         guard shouldRetry, isInTime, mayTryAgain(request, after: delay) else { return finish(request) }
-        if session.isMonitored(.retries), let error = state.withLock({ $0.error }).map({ session.delivered($0) }) {
+        if session.isMonitored(.retries), let error = state.withLock({ $0.attempt.error }).map({ session.delivered($0) }) {
             session.tellMonitors(of: request, .retries) { $0.request(request, willRetryAfter: delay, because: error) }
         }
         guard let due: StepContinuation<Void> = waitForAttempt(of: request, { self.retry(request) }) else { return }
@@ -352,7 +354,7 @@ final class RequestDriver: Sendable {
         let error = describing(error, of: request)
         let timer = state.withLock { state in
             defer { state.retryTimer = nil }
-            state.error = state.explained(error, request)
+            state.attempt.error = state.explained(error, request)
             return state.retryTimer
         }
         if let timer { session.timers.cancel(timer) }
@@ -366,7 +368,7 @@ final class RequestDriver: Sendable {
     /// Reports the end, and releases the handlers.
     func finish(_ request: Request) {
         guard let tell = closures({ $0.taskDidComplete }),
-            let (task, error) = state.withLock({ state in state.task.map { ($0, state.error) } }),
+            let (task, error) = state.withLock({ state in state.task.map { ($0, state.attempt.error) } }),
             !state.withLock({ $0.lifecycle.isAttemptReported })
         else { return release(request) }
         session.queue.async { [self] in

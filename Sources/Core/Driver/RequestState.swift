@@ -48,45 +48,52 @@ struct RequestState {
 
     // MARK: The current transfer
 
-    var head: ResponseHead?
-    /// The response of the class that loads the request, from before its head is delivered on.
-    var protocolResponse: ProtocolResponse?
+    /// What a retry begins without.
+    var attempt = Attempt()
     /// The interim responses of all exchanges.
     var interim = InterimResponses()
     /// The decision about the response that is pending on the session's queue.
     var pendingDecision = PendingDecision()
-    /// The decision about the response.
-    var decision = ResponseDecision.accept
     /// Whether a follow-up takes the place of the response.
-    var isFollowed: Bool { if case .followUp = decision { true } else { false } }
+    var isFollowed: Bool { if case .followUp = attempt.decision { true } else { false } }
     /// Whether the response's body is cut off, as it is too long to be dropped.
-    var isCutOff: Bool { isFollowed && discarded?.isCutOff ?? false }
-    /// The body that is dropped; `nil` for one that is received.
-    var discarded: DiscardedBody?
-    /// The number of bytes of the request's body that were last reported as sent.
-    var sent: Int64 = 0
+    var isCutOff: Bool { isFollowed && attempt.discarded?.isCutOff ?? false }
+
+    /// What has come of the current attempt.
+    struct Attempt {
+        var head: ResponseHead?
+        /// The response of the class that loads the request, from before its head is delivered on.
+        var protocolResponse: ProtocolResponse?
+        /// The decision about the response.
+        var decision = ResponseDecision.accept
+        /// The body that is dropped; `nil` for one that is received.
+        var discarded: DiscardedBody?
+        /// The number of bytes of the request's body that were last reported as sent.
+        var sent: Int64 = 0
+        var error: (any Error)?
+        var context: ResponseContext?
+        /// The fields that followed the response's body.
+        var trailers = HTTPHeaders()
+        /// Whether the transfer has received a complete response.
+        var hasSucceeded = false
+        var startTime: CFAbsoluteTime?
+        var initialResponseTime: CFAbsoluteTime?
+        var endTime: CFAbsoluteTime?
+        /// The index of the validator that runs next.
+        fileprivate var nextValidator = 0
+    }
 
     // MARK: The result
 
-    var error: (any Error)?
-    var context: ResponseContext?
     var transactions: [TransferMetrics] = []
     /// What belongs to each of them, if the request has an owner; else empty.
     var exchanges: [ExchangeRecord] = []
-    /// The fields that followed the response's body.
-    var trailers = HTTPHeaders()
-    /// Whether the transfer has received a complete response.
-    var hasSucceeded = false
-    var startTime: CFAbsoluteTime?
-    var initialResponseTime: CFAbsoluteTime?
-    var endTime: CFAbsoluteTime?
     /// `nil` while the request has neither a credential nor a challenge.
     var authentication: RequestAuthentication?
 
     // MARK: Validators and handlers
 
     private(set) var validators: [Validator] = []
-    private var nextValidator = 0
     fileprivate var handlers = HandlerQueue()
     private var waiter: Waiter?
     /// All waiters but the first: most requests have only that one.
@@ -116,19 +123,19 @@ struct RequestState {
 
     /// The next validator to run; `nil` when all have.
     mutating func takeValidator() -> Validator? {
-        guard nextValidator < validators.count else { return nil }
-        defer { nextValidator += 1 }
-        return validators[nextValidator]
+        guard attempt.nextValidator < validators.count else { return nil }
+        defer { attempt.nextValidator += 1 }
+        return validators[attempt.nextValidator]
     }
 
     /// Notes why the request fails; the first reason counts.
     mutating func fail(_ error: any Error) {
-        if self.error == nil { self.error = error }
+        if attempt.error == nil { attempt.error = error }
     }
 
     /// Notes the first byte of an attempt, sent or received.
     mutating func noteFirstByte(_ metrics: TransferMetrics) {
-        if initialResponseTime == nil { initialResponseTime = metrics.firstByteDate?.timeIntervalSinceReferenceDate }
+        if attempt.initialResponseTime == nil { attempt.initialResponseTime = metrics.firstByteDate?.timeIntervalSinceReferenceDate }
     }
 
     /// Counts an exchange. Returns its number, from 1.
@@ -150,7 +157,7 @@ struct RequestState {
 
     /// Whether a policy has refused the last attempt.
     var isRefused: Bool {
-        if case CurlewError.transferFailed(let failure)? = error { failure.isRefusal } else { false }
+        if case CurlewError.transferFailed(let failure)? = attempt.error { failure.isRefusal } else { false }
     }
 
     // MARK: Cancellation
@@ -197,29 +204,18 @@ struct RequestState {
         number = task.taskIdentifier
         guard isRetry else { return true }
         authentication?.answer = nil
-        head = nil
-        protocolResponse = nil
-        decision = .accept
-        discarded = nil
-        sent = 0
-        error = nil
-        trailers = HTTPHeaders()
-        context = nil
-        nextValidator = 0
-        hasSucceeded = false
+        attempt = Attempt()
+        attempt.startTime = CFAbsoluteTime.now
         retryCount += 1
-        startTime = CFAbsoluteTime.now
-        initialResponseTime = nil
-        endTime = nil
         return true
     }
 
     /// Takes the follow-up that was decided on, unless the transfer that led to it has failed.
     mutating func takeFollowUp(after outcome: TransferCompletion) -> FollowUp? {
-        guard case .followUp(var followUp) = decision else { return nil }
+        guard case .followUp(var followUp) = attempt.decision else { return nil }
         let isCutOff = isCutOff
-        decision = .accept
-        discarded = nil
+        attempt.decision = .accept
+        attempt.discarded = nil
         // A failure ends the task, except the one by which a long body was cut off, and that of decoding a body that is not wanted.
         guard outcome.error == nil || isCutOff || outcome.isUndecodable else { return nil }
         followUp.request = followUp.request.continuing(after: outcome.metrics.total)
@@ -232,7 +228,7 @@ struct RequestState {
     mutating func attach(
         to request: Request, _ add: (inout RequestState) -> Void
     ) -> (RequestLifecycle.Action, AttachmentWait?) {
-        let action = lifecycle.handlerAttached(isUnvalidated: nextValidator < validators.count)
+        let action = lifecycle.handlerAttached(isUnvalidated: attempt.nextValidator < validators.count)
         if action == .conclude {
             self.request = request
             waiting = nil
@@ -297,12 +293,12 @@ struct RequestState {
 
     /// Releases the handlers, and the reference to the request, which the caller still retains. The caller has to call the waiters.
     mutating func finish() -> Finish {
-        if error == nil, lifecycle.hasHandler, nextValidator < validators.count, lifecycle.stage != .finished {
+        if attempt.error == nil, lifecycle.hasHandler, attempt.nextValidator < validators.count, lifecycle.stage != .finished {
             lifecycle.concludeAgain()
             return .unvalidated
         }
         guard lifecycle.finish() else { return .finishedBefore }
-        if endTime == nil { endTime = CFAbsoluteTime.now }
+        if attempt.endTime == nil { attempt.endTime = CFAbsoluteTime.now }
         waiting = nil
         attachment = nil
         request = nil
@@ -317,7 +313,7 @@ struct RequestState {
         // No validator runs any more, and what one captures may retain the request.
         if lifecycle.hasHandler {
             validators = []
-            nextValidator = 0
+            attempt.nextValidator = 0
         }
         return .finished(Ended(waiter: waiter, otherWaiters: otherWaiters, steps: steps, manager: manager, interim: interim.finish()))
     }

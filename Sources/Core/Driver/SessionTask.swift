@@ -122,7 +122,7 @@ public final class SessionTask: Sendable {
     private var head: ResponseHead? {
         let (outcome, driver) = values.withLock { ($0.outcome, $0.driver) }
         // After unlocking, because elsewhere the driver's lock is taken before this one.
-        return outcome.map(\.head) ?? driver?.state.withLock { $0.head }
+        return outcome.map(\.head) ?? driver?.state.withLock { $0.attempt.head }
     }
 
     var originalTransfer: TransferRequest? {

@@ -26,7 +26,7 @@ public final class TaskDelegate: Sendable {
     public var error: (any Error)? { ownError.map { driver.session.delivered($0) } }
 
     /// The error before it is translated (``Session/deliverErrors(as:)``).
-    package var ownError: (any Error)? { driver.state.withLock { $0.error } }
+    package var ownError: (any Error)? { driver.state.withLock { $0.attempt.error } }
 
     package var metrics: TaskMetrics {
         driver.state.withLock { TaskMetrics(transactionMetrics: $0.transactions, redirectCount: $0.task?.redirectCount ?? 0) }
@@ -37,7 +37,7 @@ public final class TaskDelegate: Sendable {
 
     /// Returns the times of the request, whose serialization has completed now.
     func timeline() -> Timeline {
-        let (start, initial, end) = driver.state.withLock { ($0.startTime, $0.initialResponseTime, $0.endTime) }
+        let (start, initial, end) = driver.state.withLock { ($0.attempt.startTime, $0.attempt.initialResponseTime, $0.attempt.endTime) }
         let now = CFAbsoluteTime.now
         let completed = end ?? now
         let started = start ?? completed

@@ -210,7 +210,7 @@ extension RequestDriver {
     fileprivate func next(
         after transfer: TransferRequest, _ head: ResponseHead, of task: SessionTask, rewindsBody: Bool = true
     ) throws -> TransferRequest? {
-        guard let wanted = state.withLock({ $0.protocolResponse })?.redirect else {
+        guard let wanted = state.withLock({ $0.attempt.protocolResponse })?.redirect else {
             return try redirects.next(
                 after: transfer, head, redirectCount: task.redirectCount, rewindsBody: rewindsBody, hsts: session.hsts)
         }

@@ -114,7 +114,7 @@ struct PendingResponse: Sendable {
 
     /// The response as Foundation's type: that of the class which has loaded it, if there is one.
     var response: HTTPURLResponse? {
-        driver.state.withLock { $0.protocolResponse }?.response as? HTTPURLResponse
+        driver.state.withLock { $0.attempt.protocolResponse }?.response as? HTTPURLResponse
             ?? ResponseContext(transfer: transfer, head: head).response
     }
 

@@ -38,8 +38,8 @@ extension RequestDriver {
         return state.withLock { state -> (any Error)? in
             guard state.number == id else { return error }
             if state.isCutOff { return nil }
-            if case .fail(let reason) = state.decision { return reason }
-            return state.explained(state.error ?? error, state.request)
+            if case .fail(let reason) = state.attempt.decision { return reason }
+            return state.explained(state.attempt.error ?? error, state.request)
         }
     }
 
@@ -60,7 +60,7 @@ extension RequestDriver {
         let (request, reported, head) = state.withLock { state -> (Request?, ReportedExchange?, ResponseHead?) in
             guard state.number == id else { return (nil, nil, nil) }
             defer { state.reportedExchange = nil }
-            return (state.request, state.reportedExchange, state.head)
+            return (state.request, state.reportedExchange, state.attempt.head)
         }
         guard let request, let reported else { return }
         let error = exchangeError(after: completion, of: id).map { session.delivered($0) }
@@ -76,7 +76,9 @@ extension RequestDriver {
 
     /// Tells the monitors that the request has finished, and that it has failed if it has.
     func reportEnd(of request: Request) {
-        if session.isMonitored(.failures), case (let error?, let hasHandler) = state.withLock({ ($0.error, $0.lifecycle.hasHandler) }) {
+        if session.isMonitored(.failures),
+            case (let error?, let hasHandler) = state.withLock({ ($0.attempt.error, $0.lifecycle.hasHandler) })
+        {
             let isHandled = hasHandler || body.hasReader
             let delivered = session.delivered(error)
             session.tellMonitors(of: request, .failures) { $0.request(request, didFailWith: delivered, isHandled: isHandled) }

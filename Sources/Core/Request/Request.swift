@@ -76,14 +76,14 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
 
     /// The response's status line and header fields as received, with their order and repetitions, which ``response`` loses; `nil` until
     /// they are received.
-    public var responseHead: ResponseHead? { driver.state.withLock { $0.head } }
+    public var responseHead: ResponseHead? { driver.state.withLock { $0.attempt.head } }
 
     /// The fields that followed the response's body, such as a checksum of it, in the order received (RFC 9110, section 6.5): with HTTP/1.1
     /// those after a chunked body.
     ///
     /// Complete when the request has finished; empty before, without any, and for a response from the cache. They are as trustworthy as the
     /// body, and are not part of ``responseHead``.
-    public var responseTrailers: HTTPHeaders { driver.state.withLock { $0.trailers } }
+    public var responseTrailers: HTTPHeaders { driver.state.withLock { $0.attempt.trailers } }
 
     /// The options with which the request was created, or the defaults.
     public var options: RequestOptions { settings?.options ?? RequestOptions() }
@@ -96,13 +96,13 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
 
     /// Request and response of the current attempt.
     var context: ResponseContext {
-        if let context = driver.state.withLock({ $0.context }) { return context }
+        if let context = driver.state.withLock({ $0.attempt.context }) { return context }
         let request = task?.currentTransfer == nil ? originalRequest : nil
         return driver.state.withLock { state in
-            if let context = state.context { return context }
+            if let context = state.attempt.context { return context }
             let context = ResponseContext(
-                transfer: state.task?.currentTransfer, head: state.head, trailers: state.trailers, request: request)
-            if state.lifecycle.stage == .finished { state.context = context }
+                transfer: state.task?.currentTransfer, head: state.attempt.head, trailers: state.attempt.trailers, request: request)
+            if state.lifecycle.stage == .finished { state.attempt.context = context }
             return context
         }
     }
@@ -178,7 +178,7 @@ extension Request: CustomStringConvertible {
     public var description: String {
         guard let request else { return "No request could be made." }
         var parts = [request.httpMethod ?? "GET", request.url?.absoluteString.redactedURL ?? ""]
-        if let status = driver.state.withLock({ $0.head })?.statusCode { parts.append("(\(status))") }
+        if let status = driver.state.withLock({ $0.attempt.head })?.statusCode { parts.append("(\(status))") }
         return parts.joined(separator: " ")
     }
 }

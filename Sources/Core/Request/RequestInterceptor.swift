@@ -342,7 +342,7 @@ extension Request {
     /// Replaces the error about which a retrier is being asked with a better one; does nothing once the retrier has answered.
     func replaceError(with error: any Error) {
         driver.state.withLock { state in
-            if state.lifecycle.stage == .betweenAttempts { state.error = error }
+            if state.lifecycle.stage == .betweenAttempts { state.attempt.error = error }
         }
     }
 }

@@ -127,8 +127,8 @@ extension RequestDriver {
     fileprivate func noteHandshake(_ head: ResponseHead?) {
         guard let head else { return }
         state.withLock { state in
-            state.head = head
-            state.context = nil
+            state.attempt.head = head
+            state.attempt.context = nil
         }
     }
 }

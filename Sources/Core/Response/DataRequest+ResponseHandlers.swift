@@ -30,7 +30,7 @@ extension DataRequest {
     /// Throws rather than returns a result: generic code that is not specialised looks up that type for each request.
     func makeValue<Value>(_ serializer: DataResponseSerializer<Value>) throws -> Value {
         guard let serializeBody = serializer.serializeBody else { return try makeValueOfContext(serializer) }
-        let (error, head) = driver.state.withLock { ($0.error, $0.head) }
+        let (error, head) = driver.state.withLock { ($0.attempt.error, $0.attempt.head) }
         if let error { throw error }
         return try serializeBody(head, delegate.data)
     }
