@@ -18,7 +18,7 @@ extension EasyHandle {
     ///
     /// The options of an ordinary request are kept for the next one like it, because most consecutive requests have the same options.
     func configure(for transfer: Transfer) throws(OptionError) {
-        let isOrdinary = transfer.request.isOrdinary && !transfer.needsFreshConnection && !transfer.request.prepared.dependsOnURL
+        let isOrdinary = transfer.request.isOrdinary && !transfer.exchange.needsFreshConnection && !transfer.request.prepared.dependsOnURL
         let proxy = transfer.proxy
         if isOrdinary, let ordinarySetup, ordinarySetup.options === transfer.request.prepared,
             ordinarySetup.isSecure == transfer.isSecure, ordinarySetup.proxy == proxy
@@ -58,7 +58,7 @@ extension EasyHandle {
             try set(CURLOPT_BUFFERSIZE, 256 * 1024)
             try set(CURLOPT_UPLOAD_BUFFERSIZE, 256 * 1024)
         }
-        if transfer.needsFreshConnection { try set(CURLOPT_FRESH_CONNECT, true) }
+        if transfer.exchange.needsFreshConnection { try set(CURLOPT_FRESH_CONNECT, true) }
         if request.opensConnectionOnly { try setConnectionOnly() }
     }
 
@@ -209,7 +209,7 @@ extension EasyHandle {
         try set(CURLOPT_UPLOAD, true)
         try set(CURLOPT_CUSTOMREQUEST, transfer.request.method.rawValue)
         let hasTrailers = transfer.request.body?.hasTrailers == true
-        try set(CURLOPT_INFILESIZE_LARGE, offset: hasTrailers ? -1 : transfer.bodyLength ?? -1)
+        try set(CURLOPT_INFILESIZE_LARGE, offset: hasTrailers ? -1 : transfer.exchange.bodyLength ?? -1)
         try set(CURLOPT_READFUNCTION, Transfer.readCallback)
         try set(CURLOPT_READDATA, pointer: context)
         try check(ccurlew_set_seek_callback(raw, Transfer.seekCallback), CURLOPT_SEEKFUNCTION)
@@ -224,7 +224,7 @@ extension EasyHandle {
     private func setVersion(for transfer: Transfer) throws(OptionError) {
         let (curl, request) = (CurlInfo.current, transfer.request)
         switch request.prepared.options.httpVersion {
-        case _ where transfer.alternative != nil, .http3Only: try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_3ONLY)
+        case _ where transfer.exchange.alternative != nil, .http3Only: try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_3ONLY)
         // libcurl sends trailers over HTTP/1.1 only.
         case _ where request.authentication != nil || request.body?.hasTrailers == true, .http1:
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)

@@ -6,7 +6,7 @@ import CurlewHTTP
 extension EventLoopThread {
     /// A transfer with a slot has arrived: begins it, lets it wait, or moves it to the loop with its place.
     func enter(_ transfer: Transfer, _ slot: LoopSlot) {
-        transfer.isQueuedByLoop = !slot.isShared
+        transfer.exchange.isQueuedByLoop = !slot.isShared
         guard let place = slot.currentPlace else { return wait(transfer) }
         begin(transfer, slot, at: place)
     }
@@ -18,7 +18,8 @@ extension EventLoopThread {
 
     /// A transfer that has waited has got its place, unless it has ended meanwhile.
     func launchWaiting(_ id: Int) {
-        guard let transfer = transfers[id], transfer.launchedAt == 0, let slot = transfer.slot, let place = slot.currentPlace else {
+        guard let transfer = transfers[id], transfer.exchange.launchedAt == 0, let slot = transfer.slot, let place = slot.currentPlace
+        else {
             return
         }
         begin(transfer, slot, at: place)
@@ -26,7 +27,7 @@ extension EventLoopThread {
 
     private func begin(_ transfer: Transfer, _ slot: LoopSlot, at place: Int) {
         guard place != mailbox.index else { return launch(transfer) }
-        let isSuspended = transfer.pauses.isSuspended
+        let isSuspended = transfer.exchange.pauses.isSuspended
         transfers[transfer.number] = nil
         let source = transfer.giveAway()
         pool.append(transfer)

@@ -12,7 +12,7 @@ extension EventLoopThread {
     /// Whether a transfer that may pause gets connections of its own.
     func isApart(_ transfer: Transfer) -> Bool {
         // What is known of a host is about TCP: over its HTTP/3 transfers share a connection all the same.
-        if transfer.alternative != nil { return transfer.group.sharing.isEnabled && transfer.request.mayPause }
+        if transfer.exchange.alternative != nil { return transfer.group.sharing.isEnabled && transfer.request.mayPause }
         return transfer.group.sharing.isApart(transfer.request, isSecure: transfer.isSecure, host: transfer.hostKey)
     }
 
@@ -20,7 +20,7 @@ extension EventLoopThread {
     /// they need one round trip, and the handshake has taken at least one. Returns whether it is kept.
     func awaitsTickets(_ transfer: Transfer, _ decision: TransferState.Decision) -> Bool {
         guard decision == .success, transfer.isSecure, transfer.connection.info?.values.isMultiplexed == false else { return false }
-        transfer.hasOpenedHTTP1 = true
+        transfer.exchange.hasOpenedHTTP1 = true
         guard CurlInfo.current.dropsConnectionsWithInput else { return false }
         awaitingTickets.append(transfer)
         let wait = min(max(3 * transfer.handle.handshakeTime, Self.ticketWait.lowerBound), Self.ticketWait.upperBound)
@@ -43,6 +43,6 @@ extension EventLoopThread {
         let waiting = awaitingTickets
         awaitingTickets = []
         // Those that were cancelled meanwhile have ended.
-        for transfer in waiting where transfer.hasOpenedHTTP1 { endAwaitingTickets(of: transfer) }
+        for transfer in waiting where transfer.exchange.hasOpenedHTTP1 { endAwaitingTickets(of: transfer) }
     }
 }

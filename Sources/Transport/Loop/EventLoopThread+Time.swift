@@ -27,7 +27,7 @@ extension EventLoopThread {
         while let stream = streamTimers.popExpired(at: now) { complete(stream, error: stream.waitExceeded) }
         while let transfer = timers.popExpired(at: now) {
             transfer.noteProgress()
-            if transfer.hasOpenedHTTP1 {
+            if transfer.exchange.hasOpenedHTTP1 {
                 endAwaitingTickets(of: transfer)
                 continue
             }
@@ -36,7 +36,7 @@ extension EventLoopThread {
                 fail(transfer, limit.failureKind, limit.message)
                 continue
             }
-            if case .awaited(let deadline) = transfer.expectation, deadline <= now { transfer.resumeSending() }
+            if case .awaited(let deadline) = transfer.exchange.expectation, deadline <= now { transfer.resumeSending() }
             transfer.endSendingIfResponseStalls()
             if let time = transfer.nextCheck { timers.set(transfer, to: time) }
         }

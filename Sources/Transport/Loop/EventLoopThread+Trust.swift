@@ -10,14 +10,14 @@ extension EventLoopThread {
         connectionReporter?.ended(transfer.number, .completed(nil))
         transfer.handle.reset()
         // libcurl may have lost a pooled connection after it has sent the request, and has made another by itself.
-        guard !transfer.state.requestWasSent || transfer.state.mayRepeat, transfer.bodyBytesSent == 0 || transfer.rewind() else {
+        guard !transfer.state.requestWasSent || transfer.state.mayRepeat, transfer.exchange.bodyBytesSent == 0 || transfer.rewind() else {
             return fail(transfer, .connectionLost, "The connection ended before a response, and the request can't be sent again")
         }
         if question.isAnswered {
-            transfer.question = nil
+            transfer.exchange.question = nil
             return run(transfer)
         }
-        transfer.askedAt = now
+        transfer.exchange.askedAt = now
         guard ask(question, for: transfer, transfer.number) else { return fail(transfer, .serverCertificate, question.endlessness) }
         armTimer(transfer)
     }
@@ -46,9 +46,9 @@ extension EventLoopThread {
         if !waiters.isEmpty, case .certificate(let chosen) = answer { note(chosen, as: question) }
         for id in waiters {
             // One of these may complete another.
-            if let transfer = transfers[id], transfer.question == question {
-                transfer.question = nil
-                transfer.askedAt = nil
+            if let transfer = transfers[id], transfer.exchange.question == question {
+                transfer.exchange.question = nil
+                transfer.exchange.askedAt = nil
                 let error = question.error(after: answer) { .transferFailed(transfer.failure($0, $1)) }
                 if let error { complete(transfer, error: error) } else { run(transfer) }
             } else if let stream = streams[id], stream.question == question {

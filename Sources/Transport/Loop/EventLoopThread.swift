@@ -192,8 +192,9 @@ final class EventLoopThread {
         if let slot = start.slot { return enter(transfer, slot) }
         // Connection limits for transfers that may share a connection are libcurl's, because whether a host shares is unknown until TLS has
         // negotiated. There the connect timeout includes the wait.
-        transfer.isQueuedByLoop = !group.sharing.isPossible(for: start.request, isSecure: transfer.isSecure, host: transfer.hostKey)
-        guard !transfer.isQueuedByLoop || group.launchQueue.enter(transfer) else { return wait(transfer) }
+        transfer.exchange.isQueuedByLoop = !group.sharing.isPossible(
+            for: start.request, isSecure: transfer.isSecure, host: transfer.hostKey)
+        guard !transfer.exchange.isQueuedByLoop || group.launchQueue.enter(transfer) else { return wait(transfer) }
         launch(transfer)
     }
 
@@ -220,7 +221,7 @@ final class EventLoopThread {
 
     /// Adds a transfer, whose slot in the host's queue is taken, to libcurl.
     func launch(_ transfer: Transfer) {
-        transfer.launchedAt = now
+        transfer.exchange.launchedAt = now
         let mailbox = mailbox
         let number = transfer.number
         transfer.request.body?.prepare { mailbox.post(.resumeSending(number)) }
@@ -251,7 +252,7 @@ final class EventLoopThread {
 
     private func multi(for transfer: Transfer) -> MultiHandle? {
         let group = transfer.group
-        if !transfer.isQueuedByLoop { return group.pools(on: self)?.poolForSharing() }
+        if !transfer.exchange.isQueuedByLoop { return group.pools(on: self)?.poolForSharing() }
         guard isApart(transfer) else { return group.pools(on: self)?.pool(forHost: transfer.hostKey) }
         return group.poolsForPausing(on: self)?.pool(forHost: transfer.hostKey)
     }
@@ -272,15 +273,15 @@ final class EventLoopThread {
     /// libcurl has completed a transfer.
     func completed(_ transfer: Transfer, _ code: CURLcode) {
         if code == CURLE_OPERATION_TIMEDOUT { transfer.giveUp() }
-        if let question = transfer.question { return ask(question, for: transfer) }
+        if let question = transfer.exchange.question { return ask(question, for: transfer) }
         if transfer.leavesAlternative(after: code) { return runWithoutAlternative(transfer) }
         let decision = transfer.decision(code)
         if transfer.request.opensConnectionOnly, awaitsTickets(transfer, decision) { return }
         guard decision == .useFreshConnection else { return complete(transfer, error: transfer.error(decision, code: code)) }
         takeBack(transfer)
         connectionReporter?.ended(transfer.number, .stale)
-        transfer.needsFreshConnection = true
-        guard transfer.bodyBytesSent == 0 || transfer.rewind() else {
+        transfer.exchange.needsFreshConnection = true
+        guard transfer.exchange.bodyBytesSent == 0 || transfer.rewind() else {
             return fail(transfer, .connectionLost, "The connection ended, and the body can't be sent again")
         }
         run(transfer)
@@ -293,7 +294,7 @@ final class EventLoopThread {
     /// Completes a transfer: the only place that does so.
     func complete(_ transfer: Transfer, error: (any Error)?) {
         transfers[transfer.number] = nil
-        if let question = transfer.question { trust.withdraw(transfer.number, from: question) }
+        if let question = transfer.exchange.question { trust.withdraw(transfer.number, from: question) }
         takeBack(transfer)
         becameIdle(after: transfer)
         connectionReporter?.ended(transfer.number, .completed(error))
@@ -301,7 +302,7 @@ final class EventLoopThread {
         let hasNotShared = group.sharing.completed(transfer)
         if let slot = transfer.slot {
             slot.release(wasShared: hasNotShared ? false : nil)
-        } else if transfer.isQueuedByLoop, !isStopping {
+        } else if transfer.exchange.isQueuedByLoop, !isStopping {
             group.launchQueue.leave(transfer)
             if group.launchQueue.hasReady, readyGroups.last !== group { readyGroups.append(group) }
         }

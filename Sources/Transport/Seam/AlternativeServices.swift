@@ -224,14 +224,14 @@ extension Transfer {
 
     /// Chooses the alternative for the transfer, if there is one to be tried.
     func chooseAlternative() {
-        alternative = nil
+        exchange.alternative = nil
         let options = request.prepared.options
-        guard let alternatives, !hasLeftAlternative, CurlInfo.current.supportsHTTP3, mayUseHTTP3, request.authentication == nil,
+        guard let alternatives, !exchange.hasLeftAlternative, CurlInfo.current.supportsHTTP3, mayUseHTTP3, request.authentication == nil,
             request.body?.hasTrailers != true, options.tls.verifiesServer,
             options.httpVersion == .automatic || options.httpVersion == .http3,
             let host = RouteTarget(url: request.url), let target = alternatives.alternative(for: host, at: Date())
         else { return }
-        alternative = target
+        exchange.alternative = target
         route = target == host ? nil : Route(to: target)
     }
 
@@ -239,7 +239,7 @@ extension Transfer {
     func noteAlternatives(in head: ResponseHead) {
         guard let alternatives, request.prepared.options.tls.verifiesServer else { return }
         // Misdirected Request: the alternative does not serve the host (RFC 7838, section 6).
-        if head.statusCode == 421, let alternative { alternatives.failed(alternative, at: Date()) }
+        if head.statusCode == 421, let alternative = exchange.alternative { alternatives.failed(alternative, at: Date()) }
         guard let field = head.value(for: "Alt-Svc"),
             let host = RouteTarget(url: request.url)
         else { return }
@@ -248,12 +248,12 @@ extension Transfer {
 
     /// Whether the transfer failed because its alternative could not be reached: it is then sent to the host itself.
     func leavesAlternative(after code: CURLcode) -> Bool {
-        guard let target = alternative, code != CURLE_OK, ownError == nil, !state.requestWasSent else { return false }
+        guard let target = exchange.alternative, code != CURLE_OK, exchange.ownError == nil, !state.requestWasSent else { return false }
         alternatives?.failed(target, at: Date())
         // A policy of the session has refused the certificate.
         guard !state.hasOwnFailure else { return false }
-        alternative = nil
-        hasLeftAlternative = true
+        exchange.alternative = nil
+        exchange.hasLeftAlternative = true
         return true
     }
 }

@@ -42,7 +42,8 @@ struct ConnectionSharing {
 
     /// Remembers the host of a transfer that was to share its connection and did not; returns whether that is so.
     mutating func completed(_ transfer: Transfer) -> Bool {
-        guard !transfer.isQueuedByLoop, transfer.state.hasHead || transfer.hasOpenedHTTP1, !transfer.handle.isMultiplexed else {
+        guard !transfer.exchange.isQueuedByLoop, transfer.state.hasHead || transfer.exchange.hasOpenedHTTP1, !transfer.handle.isMultiplexed
+        else {
             return false
         }
         failed(transfer.hostKey)

@@ -31,7 +31,7 @@ struct LaunchQueue {
 
     /// Releases a transfer's slot, or removes it from the queue.
     mutating func leave(_ transfer: Transfer) {
-        if transfer.launchedAt == 0 {
+        if transfer.exchange.launchedAt == 0 {
             guard let index = ready.firstIndex(where: { $0 === transfer }) else {
                 return queue.withdraw(transfer, from: transfer.hostKey)
             }

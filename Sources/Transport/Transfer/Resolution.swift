@@ -77,7 +77,7 @@ extension Transfer {
     /// The connect timeout in libcurl's unit, without the time that the resolver took; shorter for an alternative.
     var connectTimeoutMilliseconds: Int {
         let timeout =
-            alternative == nil
+            exchange.alternative == nil
             ? request.connectTimeoutMilliseconds
             : min(request.connectTimeoutMilliseconds, AlternativeServices.connectTimeoutMilliseconds)
         guard let resolution else { return timeout }

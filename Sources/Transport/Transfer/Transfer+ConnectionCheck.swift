@@ -78,8 +78,8 @@ extension Transfer {
         let needsHandle = hasSentTrailers && state.mayRepeat
         let action = state.requestStarts(isStale: isStale || needsHandle, isReused: isReused)
         guard action == .send else { return action }
-        heldHead = nil
-        expectation = request.expectsContinue ? .stated : .none
+        run.heldHead = nil
+        exchange.expectation = request.expectsContinue ? .stated : .none
         lastActivity = loop.now
         if request.body == nil { requestEnded() } else { loop.armTimer(self) }
         if isSecure, !isReused, request.prepared.options.tls.clientCertificate?.isFor(request.url) != true {

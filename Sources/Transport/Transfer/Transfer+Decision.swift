@@ -14,13 +14,13 @@ extension Transfer {
     /// Interprets libcurl's result.
     func decision(_ code: CURLcode) -> TransferState.Decision {
         if request.opensConnectionOnly, hasOnlyConnected(code) { return .success }
-        let code = earlyResponse == .complete && code == CURLE_WRITE_ERROR ? CURLE_OK : code
+        let code = run.earlyResponse == .complete && code == CURLE_WRITE_ERROR ? CURLE_OK : code
         guard code != CURLE_OK else {
             if isTruncated {
                 let message = "The body has no length and may be truncated: the TLS connection ended without close_notify"
                 _ = state.fail(.connectionLost, message)
             }
-            if let error = decoder?.failureAtEnd { _ = state.fail(error.kind, error.message) }
+            if let error = run.decoder?.failureAtEnd { _ = state.fail(error.kind, error.message) }
             return state.completed(code: code, message: "", usesProxy: false)
         }
         noteSetUpPhase()
@@ -36,12 +36,12 @@ extension Transfer {
     /// Whether libcurl has refused the request as it was to, on a connection that is now pooled.
     private func hasOnlyConnected(_ code: CURLcode) -> Bool {
         guard code == CURLE_PARTIAL_FILE || code == CURLE_BAD_FUNCTION_ARGUMENT else { return false }
-        return state.requestWasSent && ownError == nil && loop.connections.isOpen(connection.socket)
+        return state.requestWasSent && exchange.ownError == nil && loop.connections.isOpen(connection.socket)
     }
 
     /// The error for the user: the failure detected by Curlew, otherwise libcurl's.
     func error(_ decision: TransferState.Decision, code: CURLcode) -> (any Error)? {
-        if let ownError { return ownError }
+        if let ownError = exchange.ownError { return ownError }
         guard case .failure(var kind, var message) = decision else { return nil }
         if connection.certificate == .lacking, kind == .connectionLost, state.phase < .receivingHead {
             // In TLS 1.3 the host reports this only after the handshake, and its alert may get lost with the connection.

@@ -7,7 +7,7 @@ extension Transfer {
     func makeDecoder(for head: ResponseHead) -> Bool {
         guard state.isDecoded else { return true }
         do {
-            decoder = try BodyDecoder(for: head, maximumExpansion: request.prepared.options.maximumExpansion)
+            run.decoder = try BodyDecoder(for: head, maximumExpansion: request.prepared.options.maximumExpansion)
             return true
         } catch {
             _ = state.fail(error.kind, error.message)
@@ -18,12 +18,12 @@ extension Transfer {
     /// Decodes bytes of the response's body, as many as fit into the loop's slice. If some are left, libcurl keeps all of them, and gives
     /// them again: in a later slice, or when the observer wants more.
     func decode(_ bytes: UnsafeRawBufferPointer) -> Int {
-        defer { if decoder?.isProgressing ?? true { lastActivity = loop.now } }
+        defer { if run.decoder?.isProgressing ?? true { lastActivity = loop.now } }
         guard !loop.decodingSlice.isOver else { return decodeLater() }
         loop.decodingSlice.begin()
         do {
             let received = state.bodyBytes + Int64(bytes.count)
-            switch try decoder?.decode(bytes, received: received, &loop.decodingSlice, { deliver($0) }) ?? .cancelled {
+            switch try run.decoder?.decode(bytes, received: received, &loop.decodingSlice, { deliver($0) }) ?? .cancelled {
             case .complete:
                 state.received(bodyBytes: bytes.count)
                 return endsWithResponse() ? -1 : bytes.count
@@ -40,9 +40,9 @@ extension Transfer {
 
     /// Stops receiving until a later slice, or until the observer wants more.
     private func decodeLater() -> Int {
-        pauses.receivingStopped = true
-        if !pauses.isHeld, !pauses.decodesLater {
-            pauses.decodesLater = true
+        exchange.pauses.receivingStopped = true
+        if !exchange.pauses.isHeld, !exchange.pauses.decodesLater {
+            exchange.pauses.decodesLater = true
             loop.undecoded.append(number)
         }
         return Int(CURL_WRITEFUNC_PAUSE)

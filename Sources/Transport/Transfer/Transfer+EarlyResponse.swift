@@ -30,7 +30,7 @@ extension Transfer {
 
     /// Whether libcurl would end the request's body at an early response, so that a part looks like a complete body.
     var mustNotStopAtErrors: Bool {
-        bodyLength == nil && request.prepared.options.httpVersion == .http2PriorKnowledge && CurlInfo.current.supportsHTTP2
+        exchange.bodyLength == nil && request.prepared.options.httpVersion == .http2PriorKnowledge && CurlInfo.current.supportsHTTP2
             && !CurlInfo.current.hasReliableHTTP2
     }
 
@@ -40,14 +40,14 @@ extension Transfer {
         guard connection.info?.values.isHTTP2 == true else {
             // If the response closes the connection, libcurl continues sending.
             let closes = head.httpVersion == "HTTP/1.0" || head.value(for: "Connection")?.lowercased().contains("close") == true
-            responseDeadline = closes ? nil : loop.now + Self.longestWait
+            run.responseDeadline = closes ? nil : loop.now + Self.longestWait
             loop.armTimer(self)
             return true
         }
         if head.statusCode < 400 || state.announcedLength != nil {
-            earlyResponse = .resetsStream
+            run.earlyResponse = .resetsStream
         } else if mustNotStopAtErrors {
-            earlyResponse = .endsBody
+            run.earlyResponse = .endsBody
         }
         return !endsWithResponse()
     }
@@ -56,20 +56,20 @@ extension Transfer {
     ///
     /// The end of a body of unknown length is unknown while the request is open: a redirect's body is not waited for.
     func endsWithResponse() -> Bool {
-        guard earlyResponse == .resetsStream, state.bodyBytes >= state.announcedLength ?? 0 else { return false }
-        earlyResponse = .complete
+        guard run.earlyResponse == .resetsStream, state.bodyBytes >= state.announcedLength ?? 0 else { return false }
+        run.earlyResponse = .complete
         return true
     }
 
     /// Whether the request's body was sent completely, as far as libcurl knows, which reads ahead of what it sends.
     private var wasBodySent: Bool {
-        hasReadBody && Int64(ccurlew_get_offset(handle.raw, CURLINFO_SIZE_UPLOAD_T)) >= bodyBytesSent
+        run.hasReadBody && Int64(ccurlew_get_offset(handle.raw, CURLINFO_SIZE_UPLOAD_T)) >= exchange.bodyBytesSent
     }
 
     /// Closes the sending side if a server has begun an early response and then stalls.
     func endSendingIfResponseStalls() {
-        guard let deadline = responseDeadline, deadline <= loop.now, !pauses.isPaused else { return }
-        responseDeadline = nil
+        guard let deadline = run.responseDeadline, deadline <= loop.now, !exchange.pauses.isPaused else { return }
+        run.responseDeadline = nil
         // A connection on which the body was sent completely can be reused.
         guard !wasBodySent, connection.socket >= 0 else { return }
         if isSecure { _ = ccurlew_tls_end_sending(handle.raw) }

@@ -24,10 +24,10 @@ extension Transfer {
 
     /// Whether the body must not be sent yet.
     func mustAwaitContinue() -> Bool {
-        switch expectation {
+        switch exchange.expectation {
         case .none: return false
         case .stated:
-            expectation = .awaited(loop.now + Self.longestWait)
+            exchange.expectation = .awaited(loop.now + Self.longestWait)
             loop.armTimer(self)
             return true
         case .awaited: return true
@@ -39,8 +39,8 @@ extension Transfer {
     /// Called on a 100, on time-out, and on a final response. After a response that refuses the body libcurl no longer reads it, but does
     /// not complete the transfer while the upload is paused: a body without bytes to give would delay the completion indefinitely.
     func resumeSending() {
-        expectation = .none
-        if pauses.sendingStopped { loop.resumeSendingLater(self) }
+        exchange.expectation = .none
+        if exchange.pauses.sendingStopped { loop.resumeSendingLater(self) }
     }
 }
 

@@ -27,26 +27,30 @@ extension Transfer {
     ///
     /// - Parameter sendingIsPossible: whether the request's body has bytes available again.
     func changePauses(sendingIsPossible: Bool = false, _ change: (inout Pauses) -> Void) {
-        let wasSuspended = pauses.isSuspended
-        let wasPaused = pauses.isPaused
-        change(&pauses)
+        let wasSuspended = exchange.pauses.isSuspended
+        let wasPaused = exchange.pauses.isPaused
+        change(&exchange.pauses)
         // Time spent paused doesn't count towards the idle timeout.
-        if wasPaused, !pauses.isPaused { restartIdleTime() }
+        if wasPaused, !exchange.pauses.isPaused { restartIdleTime() }
         var mask: Int32 = 0
         var resumes = false
-        if pauses.receivingStopped {
-            if pauses.isSuspended || pauses.isHeld || pauses.decodesLater { mask |= CURLPAUSE_RECV } else { resumes = true }
+        if exchange.pauses.receivingStopped {
+            if exchange.pauses.isSuspended || exchange.pauses.isHeld || exchange.pauses.decodesLater {
+                mask |= CURLPAUSE_RECV
+            } else {
+                resumes = true
+            }
         }
-        if pauses.sendingStopped {
-            let isPossible = pauses.isHeldBack ? mask & CURLPAUSE_RECV == 0 : sendingIsPossible || wasSuspended
-            if pauses.isSuspended || !isPossible { mask |= CURLPAUSE_SEND } else { resumes = true }
+        if exchange.pauses.sendingStopped {
+            let isPossible = exchange.pauses.isHeldBack ? mask & CURLPAUSE_RECV == 0 : sendingIsPossible || wasSuspended
+            if exchange.pauses.isSuspended || !isPossible { mask |= CURLPAUSE_SEND } else { resumes = true }
         }
         guard resumes else { return loop.armTimer(self) }
         // Set before the call, because it may run the callbacks, which may pause again.
-        if mask & CURLPAUSE_RECV == 0 { pauses.receivingStopped = false }
+        if mask & CURLPAUSE_RECV == 0 { exchange.pauses.receivingStopped = false }
         if mask & CURLPAUSE_SEND == 0 {
-            pauses.sendingStopped = false
-            pauses.isHeldBack = false
+            exchange.pauses.sendingStopped = false
+            exchange.pauses.isHeldBack = false
         }
         if wasPaused { restartIdleTime() }
         let code = curl_easy_pause(handle.raw, mask)
@@ -61,18 +65,18 @@ extension Transfer {
 
     /// Whether libcurl has kept so much of the response for the observer, which is paused, that it must not go on sending either.
     var mustHoldBack: Bool {
-        guard pauses.receivingStopped, CurlInfo.current.receivesWhilePaused else { return false }
+        guard exchange.pauses.receivingStopped, CurlInfo.current.receivesWhilePaused else { return false }
         return handle.receivedBytes - state.bodyBytes > Self.largestReadAhead
     }
 
     /// Stops sending until receiving continues.
     func holdBack() -> Int {
-        pauses.isHeldBack = true
+        exchange.pauses.isHeldBack = true
         return stopSending()
     }
 
     func stopSending() -> Int {
-        pauses.sendingStopped = true
+        exchange.pauses.sendingStopped = true
         return Int(CURL_READFUNC_PAUSE)
     }
 }

@@ -73,8 +73,8 @@ extension Transfer {
     /// When the loop has to check this transfer; `nil` for never.
     var nextCheck: Nanoseconds? {
         var next = nextLimit?.time
-        if case .awaited(let deadline) = expectation { next = min(next ?? .max, deadline) }
-        if let responseDeadline, !pauses.isPaused { next = min(next ?? .max, responseDeadline) }
+        if case .awaited(let deadline) = exchange.expectation { next = min(next ?? .max, deadline) }
+        if let deadline = run.responseDeadline, !exchange.pauses.isPaused { next = min(next ?? .max, deadline) }
         return next
     }
 
@@ -87,23 +87,25 @@ extension Transfer {
         if isResolving, let resolution {
             next.consider(Nanoseconds(request.connectTimeoutMilliseconds) * 1_000_000, since: resolution.startedAt, .connect)
         }
-        if let askedAt { next.consider(Nanoseconds(request.connectTimeoutMilliseconds) * 1_000_000, since: askedAt, .decision) }
-        if state.phase >= .sending, !pauses.isPaused {
+        if let askedAt = exchange.askedAt {
+            next.consider(Nanoseconds(request.connectTimeoutMilliseconds) * 1_000_000, since: askedAt, .decision)
+        }
+        if state.phase >= .sending, !exchange.pauses.isPaused {
             next.consider(limits.idle, since: lastActivity, .idle)
-            if let requestSentAt { next.consider(limits.firstByte, since: requestSentAt, .firstByte) }
+            if let sentAt = exchange.requestSentAt { next.consider(limits.firstByte, since: sentAt, .firstByte) }
         }
         return next.time == .max ? nil : next
     }
 
     /// Whether it is in the loop's queue, or in libcurl's, which is inferred: no name was resolved and no connection is used.
     private var isWaitingForConnection: Bool {
-        state.phase == .queued || (!isQueuedByLoop && state.phase == .resolving && !isResolving)
+        state.phase == .queued || (!exchange.isQueuedByLoop && state.phase == .resolving && !isResolving)
     }
 
     /// Restarts the idle timeout.
     func restartIdleTime() {
         lastActivity = loop.now
-        if requestSentAt != nil { requestSentAt = loop.now }
+        if exchange.requestSentAt != nil { exchange.requestSentAt = loop.now }
     }
 
     /// Records libcurl's unreported progress since the last call: connections set up, and body bytes sent. libcurl reads those in larger
@@ -113,8 +115,8 @@ extension Transfer {
         noteSetUpPhase()
         guard request.body != nil else { return }
         let count = Int64(ccurlew_get_offset(handle.raw, CURLINFO_SIZE_UPLOAD_T))
-        guard count > bodyBytesUploaded else { return }
-        bodyBytesUploaded = count
+        guard count > exchange.bodyBytesUploaded else { return }
+        exchange.bodyBytesUploaded = count
         lastActivity = loop.now
     }
 }

@@ -19,49 +19,58 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) private(set) var isSecure = false
     @exclusivity(unchecked) var state = TransferState(method: .get, mayRepeat: true, limits: TransferState.HeadLimits())
     @exclusivity(unchecked) private var observer: (any TransferObserver)?
-    @exclusivity(unchecked) var decoder: BodyDecoder?
-    /// The failure to report instead of libcurl's: a cancellation, or the error of the request's body.
-    @exclusivity(unchecked) private(set) var ownError: (any Error)?
-    /// The head of a 401 that libcurl may answer with credentials: whether it does shows only in its next action.
-    @exclusivity(unchecked) var heldHead: ResponseHead?
-    /// The length of the request's body; `nil` if it is unknown.
-    @exclusivity(unchecked) private(set) var bodyLength: Int64?
 
-    // The transfer's progress.
-    @exclusivity(unchecked) var launchedAt: Nanoseconds = 0
+    @exclusivity(unchecked) var exchange = Exchange()
+    @exclusivity(unchecked) var run = Run()
     @exclusivity(unchecked) var lastActivity: Nanoseconds = 0
-    @exclusivity(unchecked) var requestSentAt: Nanoseconds?
     @exclusivity(unchecked) var multi: MultiHandle?
-    @exclusivity(unchecked) var pauses = Pauses()
-    @exclusivity(unchecked) var needsFreshConnection = false
-    /// The decision on the host's certificates, or on the one that it gets, that is needed before the request is sent.
-    @exclusivity(unchecked) var question: TrustQuestion?
-    /// Since when it waits for that decision; `nil` if it does not.
-    @exclusivity(unchecked) var askedAt: Nanoseconds?
-    /// Whether it is counted by the loop's queue, rather than by libcurl's.
-    @exclusivity(unchecked) var isQueuedByLoop = true
     @exclusivity(unchecked) var connection = Connection()
-    @exclusivity(unchecked) private(set) var bodyBytesSent: Int64 = 0
-    @exclusivity(unchecked) var bodyBytesUploaded: Int64 = 0
-    @exclusivity(unchecked) var expectation = Expectation.none
-    @exclusivity(unchecked) var earlyResponse = EarlyResponse.none
-    /// The deadline by which the rest of an early response has to begin to arrive.
-    @exclusivity(unchecked) var responseDeadline: Nanoseconds?
     /// Whether the handle has sent trailers, and must not be used for another exchange.
     ///
     /// libcurl remembers that even after `curl_easy_reset`, and then leaves no room for the size of a chunk before its upload buffer, but
     /// writes it there all the same (seen with 7.88.1).
     @exclusivity(unchecked) private(set) var hasSentTrailers = false
-    /// The place of the host's HTTP/3 that the transfer uses; `nil` for none.
-    @exclusivity(unchecked) var alternative: RouteTarget?
-    /// Whether an alternative could not be reached, so that none is tried again.
-    @exclusivity(unchecked) var hasLeftAlternative = false
     /// The question to the session's resolver, or its answer.
     @exclusivity(unchecked) var resolution: Resolution?
-    /// Whether it has opened a connection ahead, over TLS and for HTTP/1.1.
-    @exclusivity(unchecked) var hasOpenedHTTP1 = false
-    /// Whether libcurl has read the request's body to its end.
-    @exclusivity(unchecked) private(set) var hasReadBody = false
+
+    /// How far a request has come; the next one begins without it.
+    struct Exchange {
+        /// The failure to report instead of libcurl's: a cancellation, or the error of the request's body.
+        fileprivate(set) var ownError: (any Error)?
+        /// The length of the request's body; `nil` if it is unknown.
+        fileprivate(set) var bodyLength: Int64?
+        fileprivate(set) var bodyBytesSent: Int64 = 0
+        var bodyBytesUploaded: Int64 = 0
+        var expectation = Expectation.none
+        var launchedAt: Nanoseconds = 0
+        var requestSentAt: Nanoseconds?
+        var pauses = Pauses()
+        var needsFreshConnection = false
+        /// The decision on the host's certificates, or on the one that it gets, that is needed before the request is sent.
+        var question: TrustQuestion?
+        /// Since when it waits for that decision; `nil` if it does not.
+        var askedAt: Nanoseconds?
+        /// Whether it is counted by the loop's queue, rather than by libcurl's.
+        var isQueuedByLoop = true
+        /// The place of the host's HTTP/3 that the transfer uses; `nil` for none.
+        var alternative: RouteTarget?
+        /// Whether an alternative could not be reached, so that none is tried again.
+        var hasLeftAlternative = false
+        /// Whether it has opened a connection ahead, over TLS and for HTTP/1.1.
+        var hasOpenedHTTP1 = false
+    }
+
+    /// How far libcurl has come with the request; when it is given it again, that begins without it.
+    struct Run {
+        var decoder: BodyDecoder?
+        /// The head of a 401 that libcurl may answer with credentials: whether it does shows only in its next action.
+        var heldHead: ResponseHead?
+        var earlyResponse = EarlyResponse.none
+        /// The deadline by which the rest of an early response has to begin to arrive.
+        var responseDeadline: Nanoseconds?
+        /// Whether libcurl has read the request's body to its end.
+        fileprivate(set) var hasReadBody = false
+    }
 
     // Borrowed instead of copied, because it is large and read often.
     var request: TransferRequest { _read { yield source.request } }
@@ -85,7 +94,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         observer = source.observer
         isSecure = request.isSecure
         hostKey = source.slot?.host ?? (isCounted ? Self.hostKey(of: request.url, group: group.number) : 0)
-        bodyLength = request.body.flatMap { $0.length ?? request.announcedLength }
+        exchange.bodyLength = request.body.flatMap { $0.length ?? request.announcedLength }
         let mayRepeat = request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
         state = TransferState(
             method: request.method, mayRepeat: mayRepeat, isAuthenticated: request.authentication != nil,
@@ -95,30 +104,14 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Releases the request; the handle is kept for the next one.
     func end() {
         observer = nil
-        decoder = nil
-        ownError = nil
-        heldHead = nil
         source = .idle
-        launchedAt = 0
-        requestSentAt = nil
+        exchange = Exchange()
+        run = Run()
         multi = nil
-        pauses = Pauses()
-        needsFreshConnection = false
-        question = nil
-        askedAt = nil
-        if questionCount > 0 { questionCount = 0 }
-        isQueuedByLoop = true
-        bodyLength = nil
-        expectation = .none
-        forgetEarlyResponse()
         connection.forget()
-        bodyBytesSent = 0
-        bodyBytesUploaded = 0
+        if questionCount > 0 { questionCount = 0 }
         if route != nil { route = nil }
-        if alternative != nil { alternative = nil }
-        hasLeftAlternative = false
         if resolution != nil { endResolution() }
-        hasOpenedHTTP1 = false
     }
 
     /// Releases the request without completing it, for another loop.
@@ -136,9 +129,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         connection.info = nil
         addressRefusal = nil
         rejectedSocketOption = nil
-        decoder = nil
-        heldHead = nil
-        forgetEarlyResponse()
+        run = Run()
         if hasSentTrailers {
             guard renewHandle() else { throw OptionError(CURLE_OUT_OF_MEMORY, CURLOPT_TRAILERFUNCTION) }
             hasSentTrailers = false
@@ -150,12 +141,6 @@ final class Transfer: MultiMember, DeadlineHolder {
             guard handle.wasUsed, renewHandle() else { throw error }
             try handle.configure(for: self)
         }
-    }
-
-    private func forgetEarlyResponse() {
-        earlyResponse = .none
-        responseDeadline = nil
-        hasReadBody = false
     }
 
     override var proxy: Proxy? { loop.proxies.proxy(for: request.url, isSecure: isSecure, options: request.prepared) }
@@ -190,7 +175,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         case .refused(let message): state.refusedConnection(.serverCertificate, message)
         case .undecided(let question):
             state.setUp(reached: .securing)
-            self.question = question
+            exchange.question = question
         }
     }
 
@@ -202,30 +187,32 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Fills libcurl's buffer with the next bytes of the request's body.
     func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard let body = request.body else { return 0 }
-        guard !pauses.isSuspended, !mustAwaitContinue(), earlyResponse != .resetsStream else { return stopSending() }
-        guard earlyResponse == .none else { return 0 }
+        guard !exchange.pauses.isSuspended, !mustAwaitContinue(), run.earlyResponse != .resetsStream else { return stopSending() }
+        guard run.earlyResponse == .none else { return 0 }
         if mustHoldBack { return holdBack() }
         switch body.read(into: buffer) {
         case .bytes(let count):
-            guard bodyBytesSent + Int64(count) <= bodyLength ?? .max else { return failBody(BodyLengthMismatch(.more)) }
-            bodyBytesSent += Int64(count)
+            guard exchange.bodyBytesSent + Int64(count) <= exchange.bodyLength ?? .max else { return failBody(BodyLengthMismatch(.more)) }
+            exchange.bodyBytesSent += Int64(count)
             lastActivity = loop.now
-            if bodyBytesSent == bodyLength {
-                hasReadBody = true
+            if exchange.bodyBytesSent == exchange.bodyLength {
+                run.hasReadBody = true
                 requestEnded()
             }
-            observer?.transfer(source.id, didSend: bodyBytesSent)
+            observer?.transfer(source.id, didSend: exchange.bodyBytesSent)
             return count
         case .unavailable:
             return stopSending()
         case .end:
-            guard bodyBytesSent == bodyLength ?? bodyBytesSent else { return failBody(BodyLengthMismatch(.fewer)) }
-            hasReadBody = true
+            guard exchange.bodyBytesSent == exchange.bodyLength ?? exchange.bodyBytesSent else {
+                return failBody(BodyLengthMismatch(.fewer))
+            }
+            run.hasReadBody = true
             requestEnded()
             return 0
         case .failed(let error):
             if let mismatch = error as? BodyLengthMismatch { return failBody(mismatch) }
-            ownError = error
+            exchange.ownError = error
             return Int(CURL_READFUNC_ABORT)
         }
     }
@@ -233,7 +220,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Fails a body with fewer or more bytes than announced: libcurl would send it, and the server wait for the rest, or take the surplus
     /// for another request.
     private func failBody(_ mismatch: BodyLengthMismatch) -> Int {
-        _ = state.fail(.requestBody, mismatch.message(announced: bodyLength ?? 0))
+        _ = state.fail(.requestBody, mismatch.message(announced: exchange.bodyLength ?? 0))
         return Int(CURL_READFUNC_ABORT)
     }
 
@@ -243,7 +230,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         guard let trailers = request.body?.trailers else { return true }
         for field in trailers {
             guard field.isValid, field.mayBeTrailer else {
-                ownError = CurlewError.urlRequestValidationFailed(reason: .invalidHeader(name: field.name))
+                exchange.ownError = CurlewError.urlRequestValidationFailed(reason: .invalidHeader(name: field.name))
                 return false
             }
             guard append("\(field.name): \(field.value)") else { return false }
@@ -253,16 +240,16 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     func requestEnded() {
         state.requestEnded()
-        requestSentAt = loop.now
+        exchange.requestSentAt = loop.now
         loop.armTimer(self)
     }
 
     /// Rewinds the body to its start.
     func rewind() -> Bool {
         guard let body = request.body, body.rewind() else { return false }
-        bodyBytesSent = 0
-        bodyBytesUploaded = 0
-        hasReadBody = false
+        exchange.bodyBytesSent = 0
+        exchange.bodyBytesUploaded = 0
+        run.hasReadBody = false
         return true
     }
 
@@ -271,11 +258,11 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Receives a line of the response's head; `false` ends the transfer.
     func receive(line: UnsafeRawBufferPointer) -> Bool {
         lastActivity = loop.now
-        requestSentAt = nil
-        responseDeadline = nil
+        exchange.requestSentAt = nil
+        run.responseDeadline = nil
         switch state.received(line: line) {
         case .proceed:
-            if state.isBodyWanted, expectation.isOpen { resumeSending() }
+            if state.isBodyWanted, exchange.expectation.isOpen { resumeSending() }
             return true
         case .fail, .retry: return false
         case .deliverInterim(let head):
@@ -287,14 +274,14 @@ final class Transfer: MultiMember, DeadlineHolder {
                 let isExpected = noteEarlyResponse(head)
                 return deliver(head) && isExpected
             }
-            heldHead = head
+            run.heldHead = head
             return true
         }
     }
 
     /// Delivers the head of a 401 that libcurl did not answer; `false` ends the transfer.
     private func deliverHeldHead() -> Bool {
-        heldHead.take().map { deliver($0) } ?? true
+        run.heldHead.take().map { deliver($0) } ?? true
     }
 
     private func deliver(_ head: ResponseHead) -> Bool {
@@ -304,24 +291,24 @@ final class Transfer: MultiMember, DeadlineHolder {
         switch observer?.transfer(source.id, didReceive: head) ?? .cancel {
         case .proceed: return true
         case .pause:
-            pauses.isHeld = true
+            exchange.pauses.isHeld = true
             return true
         case .cancel:
-            ownError = CurlewError.cancelled
+            exchange.ownError = CurlewError.cancelled
             return false
         }
     }
 
     /// Receives bytes of the response's body. Returns their number, or libcurl's codes to pause or to end.
     func receive(bytes: UnsafeRawBufferPointer) -> Int {
-        if heldHead != nil, !deliverHeldHead() { return -1 }
-        guard !pauses.isSuspended, !pauses.isHeld else {
-            pauses.receivingStopped = true
+        if run.heldHead != nil, !deliverHeldHead() { return -1 }
+        guard !exchange.pauses.isSuspended, !exchange.pauses.isHeld else {
+            exchange.pauses.receivingStopped = true
             return Int(CURL_WRITEFUNC_PAUSE)
         }
         guard !bytes.isEmpty else { return 0 }
-        responseDeadline = nil
-        if decoder != nil { return decode(bytes) }
+        run.responseDeadline = nil
+        if run.decoder != nil { return decode(bytes) }
         lastActivity = loop.now
         state.received(bodyBytes: bytes.count)
         return deliver(bytes) != .cancel && !endsWithResponse() ? bytes.count : -1
@@ -331,8 +318,8 @@ final class Transfer: MultiMember, DeadlineHolder {
         let action = observer?.transfer(source.id, didReceive: bytes) ?? .cancel
         switch action {
         case .proceed: break
-        case .pause: pauses.isHeld = true
-        case .cancel: ownError = CurlewError.cancelled
+        case .pause: exchange.pauses.isHeld = true
+        case .cancel: exchange.ownError = CurlewError.cancelled
         }
         return action
     }
@@ -340,7 +327,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     // MARK: Ending
 
     override func completed(_ code: CURLcode) {
-        if heldHead != nil, code == CURLE_OK { _ = deliverHeldHead() }
+        if run.heldHead != nil, code == CURLE_OK { _ = deliverHeldHead() }
         loop.completed(self, code)
     }
 
@@ -357,10 +344,10 @@ final class Transfer: MultiMember, DeadlineHolder {
         let now = MonotonicTime.now()
         metrics.nanoseconds.total = Int64(now - min(postedAt, now))
         metrics.timesSent = state.requestsStarted
-        metrics.requestBodyBytes = bodyBytesSent
+        metrics.requestBodyBytes = exchange.bodyBytesSent
         metrics.responseBodyBytes = state.bodyBytes
-        guard launchedAt > 0 else { return }
-        let queued = Int64(launchedAt - min(postedAt, launchedAt))
+        guard exchange.launchedAt > 0 else { return }
+        let queued = Int64(exchange.launchedAt - min(postedAt, exchange.launchedAt))
         metrics.nanoseconds.queue = queued
         handle.readMetrics(into: &metrics, since: queued, connection: connection.info)
         if state.statusCode == 0 { metrics.httpVersion = nil }
