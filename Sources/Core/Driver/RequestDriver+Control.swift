@@ -70,6 +70,7 @@ extension RequestDriver {
 
     /// Cancels the request because its deadline has passed. On the session's queue.
     private func deadlinePassed() {
+        session.assertOnQueue()
         let (request, cancellation) = state.withLock { state -> (Request?, RequestState.CancelEffects?) in
             guard state.deadline != nil, state.lifecycle.stage != .finished, !state.lifecycle.isCancelled else { return (nil, nil) }
             let failure = DeadlineFailure(attempt: state.retryCount + 1, phase: state.phaseOutsideTransfer)

@@ -25,6 +25,7 @@ extension RequestDriver {
 
     /// Calls the closure for a new stream, and continues with its answer. Both on the session's queue.
     func askForStream(for task: SessionTask, _ stream: StepContinuation<NewBodyStream>) {
+        session.assertOnQueue()
         guard let closure = closures({ $0.taskNeedNewBodyStream }) else { return stream(NewBodyStream(value: nil)) }
         closure(session, task) { [session] value in
             let newStream = NewBodyStream(value: value)

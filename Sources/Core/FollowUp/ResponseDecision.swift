@@ -92,6 +92,7 @@ enum ResponseRules {
     static func ask(
         _ rules: ArraySlice<any ResponseRule.Type>, about response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision) -> Void
     ) {
+        response.session.assertOnQueue()
         guard let rule = rules.first else { return done(.accept) }
         rule.decide(response) { decision in
             if let decision { done(decision) } else { ask(rules.dropFirst(), about: response, done) }

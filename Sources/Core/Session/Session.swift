@@ -159,6 +159,9 @@ public final class Session: Sendable {
         return TransferCompletion(error: endError, metrics: completion.metrics)
     }
 
+    /// Traps in debug builds if it is not called on the session's queue.
+    func assertOnQueue() { assert(dispatchPrecondition(condition: .onQueue(queue)) == ()) }
+
     /// Releases a manager that a request has retained. If that ends it, on the session's queue, as users' subclasses may have a `deinit`.
     func release(_ manager: consuming SessionManager) {
         var manager = Optional(manager)

@@ -54,6 +54,7 @@ final class EventLoopThread {
     /// The transfers that have opened a connection ahead, and wait for what TLS sends behind its handshake.
     @exclusivity(unchecked) var awaitingTickets: [Transfer] = []
     @exclusivity(unchecked) private var isStopping = false
+    @exclusivity(unchecked) private var thread: pthread_t?
 
     /// The number of idle handles kept for later requests; each takes about 20 KiB.
     private static let largestPool = 256
@@ -69,11 +70,15 @@ final class EventLoopThread {
     }
 
     func run() {
+        thread = pthread_self()
         mailbox.threadStarted(poller.wakeUp)
         resumptions.use { runTurns() }
         stopAll()
         mailbox.threadEnded()
     }
+
+    /// Traps in debug builds if it is called on another thread than the loop's.
+    func assertIsCurrent() { assert(thread.map { pthread_equal($0, pthread_self()) != 0 } ?? true) }
 
     private func runTurns() {
         var commands: [CurlTransport.Command] = []
@@ -178,6 +183,7 @@ final class EventLoopThread {
     }
 
     private func begin(_ start: CurlTransfer) {
+        assertIsCurrent()
         let group = group(of: start.group)
         guard let transfer = pool.popLast() ?? Transfer(loop: self, group: group) else {
             let failure = TransferFailure(
@@ -293,6 +299,7 @@ final class EventLoopThread {
 
     /// Completes a transfer: the only place that does so.
     func complete(_ transfer: Transfer, error: (any Error)?) {
+        assertIsCurrent()
         transfers[transfer.number] = nil
         if let question = transfer.exchange.question { trust.withdraw(transfer.number, from: question) }
         takeBack(transfer)

@@ -27,6 +27,7 @@ extension Transfer {
     ///
     /// - Parameter sendingIsPossible: whether the request's body has bytes available again.
     func changePauses(sendingIsPossible: Bool = false, _ change: (inout Pauses) -> Void) {
+        loop.assertIsCurrent()
         let wasSuspended = exchange.pauses.isSuspended
         let wasPaused = exchange.pauses.isPaused
         change(&exchange.pauses)
