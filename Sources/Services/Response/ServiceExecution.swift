@@ -119,17 +119,8 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         by deadline: Deadline?, _ operation: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         guard let deadline else { return try await operation() }
-        return try await withThrowingTaskGroup(of: Value?.self) { group in
-            group.addTask { try await operation() }
-            group.addTask {
-                try await Task.sleep(for: deadline.remaining)
-                return nil
-            }
-            defer { group.cancelAll() }
-            guard let first = try await group.next(), let value = first else {
-                throw Deadline.failure(of: "", attempt: 1, during: .preparing)
-            }
-            return value
+        return try await withLimit(throwing: Deadline.failure(of: "", attempt: 1, during: .preparing), operation) {
+            try await Task.sleep(for: deadline.remaining)
         }
     }
 
@@ -217,18 +208,11 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         _ timeout: Duration?, _ dataRequest: DataRequest, _ response: @escaping @Sendable () async -> Response
     ) async throws -> Response {
         guard let timeout else { return await response() }
-        return try await withThrowingTaskGroup(of: Response?.self) { group in
-            group.addTask { await response() }
-            group.addTask {
-                try await Task.sleep(for: timeout)
-                return nil
-            }
-            defer { group.cancelAll() }
-            guard let first = try await group.next(), let response = first else {
-                dataRequest.cancel()
-                throw ServiceError.timeout
-            }
-            return response
+        // Cancelled after the decision, so that the cancellation is not the result.
+        return try await withLimit(throwing: ServiceError.timeout) {
+            await withTaskCancellationHandler(operation: response) { dataRequest.cancel() }
+        } limit: {
+            try await Task.sleep(for: timeout)
         }
     }
 }
