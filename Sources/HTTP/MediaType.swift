@@ -26,38 +26,14 @@ extension String {
     /// The parameters of a field's value (RFC 9110, section 5.6.6), by names in lower case; the first of each name counts.
     package var fieldParameters: [String: String] {
         var result: [String: String] = [:]
-        var rest = dropScalars { $0 != ";" }
-        while !rest.isEmpty {
-            rest = rest.dropFirstScalars()
-            let name = rest.prefixScalars { $0 != "=" && $0 != ";" }
-            rest = rest[name.endIndex...]
-            guard rest.unicodeScalars.first == "=" else { continue }
-            rest = rest.dropFirstScalars().dropScalars(while: \.isBlank)
-            let value = rest.unicodeScalars.first == "\"" ? Self.quoted(&rest) : Self.token(&rest)
-            let key = name.trimmingScalars(while: \.isBlank).lowercased()
-            if result[key] == nil { result[key] = value }
-            rest = rest.dropScalars { $0 != ";" }
+        var parser = FieldParser(self)
+        parser.take { $0 != UInt8(ascii: ";") }
+        while parser.skip(";") {
+            let (name, argument) = parser.takeLooseParameter { $0 == UInt8(ascii: ";") }
+            let key = name.lowercased()
+            if result[key] == nil { result[key] = argument }
+            parser.take { $0 != UInt8(ascii: ";") }
         }
         return result
     }
-
-    private static func token(_ rest: inout Substring) -> String {
-        let value = rest.prefixScalars { $0 != ";" }
-        rest = rest[value.endIndex...]
-        return String(value.trimmingScalars(while: \.isBlank))
-    }
-
-    private static func quoted(_ rest: inout Substring) -> String {
-        var value = String.UnicodeScalarView()
-        var scalars = rest.dropFirstScalars().unicodeScalars
-        while let scalar = scalars.popFirst(), scalar != "\"" {
-            value.append(scalar == "\\" ? scalars.popFirst() ?? "\\" : scalar)
-        }
-        rest = Substring(scalars)
-        return String(value)
-    }
-}
-
-extension Unicode.Scalar {
-    fileprivate var isBlank: Bool { self == " " || self == "\t" }
 }

@@ -38,7 +38,9 @@ struct HandshakeRequest: Sendable {
         }
         target = try Target(request.url)
         var headers = HTTPHeaders(request.allHTTPHeaderFields ?? [:])
-        let named = headers.values(for: "Sec-WebSocket-Protocol").flatMap { $0.splitScalars(separator: ",") }.map(\.trimmed)
+        let named = headers.values(for: "Sec-WebSocket-Protocol").flatMap {
+            $0.splitScalars(separator: ",").map { String($0.trimmingBlanks) }
+        }
         headers.remove(name: "Sec-WebSocket-Protocol")
         self.subprotocols = subprotocols + named
         try Self.check(headers, self.subprotocols)
@@ -146,9 +148,4 @@ struct HandshakeRequest: Sendable {
 
 extension HTTPHeader {
     fileprivate func isOneOf(_ names: [String]) -> Bool { names.contains { isNamed($0) } }
-}
-
-extension Substring {
-    /// The text without leading and trailing spaces and tabs.
-    var trimmed: String { String(trimmingScalars { $0 == " " || $0 == "\t" }) }
 }

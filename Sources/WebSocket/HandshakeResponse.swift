@@ -134,36 +134,26 @@ struct WebSocketExtension: Sendable, Hashable {
     /// Parses the extensions of a field's value; `nil` if it is malformed. Values may be quoted, but must be tokens nevertheless.
     static func parse(_ value: String) -> [WebSocketExtension]? {
         var result: [WebSocketExtension] = []
-        for part in value.splitScalars(separator: ",", omittingEmptySubsequences: false) {
-            let pieces = part.splitScalars(separator: ";", omittingEmptySubsequences: false).map(\.trimmed)
+        var parser = FieldParser(value)
+        repeat {
+            parser.skipBlanks()
             // Empty list elements are ignored (RFC 9110, section 5.6.1).
-            if pieces == [""] { continue }
-            guard let name = pieces.first, HTTPToken.isToken(name) else { return nil }
+            if parser.isAtEnd || parser.next == UInt8(ascii: ",") { continue }
+            guard let name = parser.takeToken() else { return nil }
+            parser.skipBlanks()
             var parameters: [ExtensionParameter] = []
-            for piece in pieces.dropFirst() {
-                guard let parameter = parameter(piece) else { return nil }
-                parameters.append(parameter)
+            while parser.skip(";") {
+                parser.skipBlanks()
+                guard let (name, value) = parser.takeParameter(), value.map(HTTPToken.isToken) ?? true else { return nil }
+                parameters.append(ExtensionParameter(name: String(name), value: value))
             }
-            result.append(WebSocketExtension(name: name, parameters: parameters))
-        }
-        return result
-    }
-
-    private static func parameter(_ text: String) -> ExtensionParameter? {
-        let parts = text.splitScalars(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.trimmed)
-        guard let name = parts.first, HTTPToken.isToken(name) else { return nil }
-        guard parts.count == 2 else { return ExtensionParameter(name: name, value: nil) }
-        var value = parts[1]
-        if value.utf8.count >= 2, value.hasBytePrefix("\""), value.hasByteSuffix("\"") {
-            value = String(value.dropFirstScalars().dropLastScalars())
-        }
-        return HTTPToken.isToken(value) ? ExtensionParameter(name: name, value: value) : nil
+            result.append(WebSocketExtension(name: String(name), parameters: parameters))
+        } while parser.skip(",")
+        return parser.isAtEnd ? result : nil
     }
 }
 
 extension HTTPHeaders {
     /// Returns the members of a token list, in lowercase.
-    fileprivate func tokens(_ name: String) -> [String] {
-        values(for: name).flatMap { $0.splitScalars(separator: ",") }.map { $0.trimmed.lowercased() }
-    }
+    fileprivate func tokens(_ name: String) -> [String] { members(of: name).map { $0.lowercased() } }
 }

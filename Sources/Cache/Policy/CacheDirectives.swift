@@ -56,7 +56,7 @@ package struct CacheDirectives: Sendable, Hashable {
             default: break
             }
         }
-        if !hasField, let pragma, FieldList.members(of: pragma).contains(where: { $0.equalsIgnoringASCIICase("no-cache") }) {
+        if !hasField, let pragma, FieldParser.members(of: pragma).contains(where: { $0.equalsIgnoringASCIICase("no-cache") }) {
             names.insert(.noCache)
         }
     }
@@ -67,13 +67,16 @@ package struct CacheDirectives: Sendable, Hashable {
 
     /// Adds the directives of a field line.
     package mutating func parse(_ value: String) {
-        FieldList.forEachParameter(of: value) { name, argument in add(name, argument) }
+        FieldParser.forEachMember(of: value[...]) { member in
+            let (name, argument) = FieldParser.pair(member)
+            add(name.lowercased(), argument)
+        }
     }
 
     private mutating func add(_ name: String, _ argument: String?) {
         switch name {
         case "no-cache":
-            let fields = argument.map { FieldList.members(of: $0).map { $0.lowercased() } } ?? []
+            let fields = argument.map { FieldParser.members(of: $0).map { $0.lowercased() } } ?? []
             if fields.isEmpty { names.insert(.noCache) } else { noCacheFields += fields }
         // A list of fields that only private caches may store means nothing to one (section 5.2.2.7).
         case "private": names.insert(.isPrivate)

@@ -188,7 +188,7 @@ package enum CacheRules {
 
     private static func ranges(of response: StoredResponse, satisfy condition: String) -> Bool {
         guard let own = response.strongValidator else { return false }
-        return own == FieldList.trimmed(Substring(condition))
+        return own == condition.trimmingBlanks
     }
 
     /// A single satisfiable range; anything else is for the host.
@@ -212,9 +212,9 @@ package struct RequestedByteRange: Sendable, Hashable {
 
     /// Parses `bytes=first-last`, `bytes=first-` or `bytes=-count`; `nil` for several ranges, other units and invalid text.
     package init?(_ field: String) {
-        let text = FieldList.trimmed(Substring(field))
+        let text = field.trimmingBlanks
         guard text.lowercased().hasBytePrefix("bytes=") else { return nil }
-        let bounds = text.dropFirstScalars(6).splitScalars(separator: "-", omittingEmptySubsequences: false).map { FieldList.trimmed($0) }
+        let bounds = text.dropFirstScalars(6).splitScalars(separator: "-", omittingEmptySubsequences: false).map(\.trimmingBlanks)
         guard bounds.count == 2, bounds.allSatisfy({ $0.utf8.allSatisfy { $0.isASCIIDigit } }) else { return nil }
         first = Int64(bounds[0])
         last = Int64(bounds[1])

@@ -60,7 +60,7 @@ public struct CacheStatus: Sendable, Hashable {
     /// parse, as a structured field that is invalid is ignored (RFC 9651, section 4.2).
     public static func list(in headers: HTTPHeaders) -> [CacheStatus] {
         var list: [CacheStatus] = []
-        for member in FieldList.members(of: "Cache-Status", in: headers) {
+        for member in headers.members(of: "Cache-Status") {
             guard let status = CacheStatus(member: member) else { return [] }
             list.append(status)
         }
@@ -68,7 +68,7 @@ public struct CacheStatus: Sendable, Hashable {
     }
 
     private init?(member: Substring) {
-        let parts = FieldList.members(of: String(member), separator: UInt8(ascii: ";"))
+        let parts = FieldParser.members(of: member, separator: ";")
         guard let first = parts.first, let name = Self.item(first) else { return nil }
         self.init(cache: name)
         for part in parts.dropFirst() {

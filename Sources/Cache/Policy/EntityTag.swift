@@ -12,7 +12,7 @@ package struct EntityTag: Sendable, Hashable {
 
     /// Creates a tag from a field's value; `nil` for an empty one. Tags without quotes, which some hosts send, are kept as they are.
     package init?(_ value: some StringProtocol) {
-        let trimmed = FieldList.trimmed(Substring(value))
+        let trimmed = Substring(value).trimmingBlanks
         guard !trimmed.isEmpty else { return nil }
         text = String(trimmed)
     }
@@ -25,7 +25,7 @@ package struct EntityTag: Sendable, Hashable {
 
     /// The tags of `If-Match` or `If-None-Match`; `nil` for `*`.
     package static func list(_ value: String) -> [EntityTag]? {
-        let members = FieldList.members(of: value)
+        let members = FieldParser.members(of: value)
         guard members != ["*"] else { return nil }
         return members.compactMap { EntityTag($0) }
     }

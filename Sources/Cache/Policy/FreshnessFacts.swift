@@ -32,7 +32,7 @@ struct FreshnessFacts {
             switch field.name.utf8.count {
             case 3 where !hasAge && field.isNamed("Age"):
                 hasAge = true
-                reportedAge = FieldList.members(of: field.value).first.flatMap { CacheDirectives.deltaSeconds($0) }
+                reportedAge = FieldParser.members(of: field.value).first.flatMap { CacheDirectives.deltaSeconds($0) }
             case 4 where entityTag == nil && field.isNamed("ETag"): entityTag = EntityTag(field.value)
             case 4 where !hasDate && field.isNamed("Date"):
                 hasDate = true

@@ -22,7 +22,7 @@ package struct SelectionKey: Sendable, Hashable {
     package init?(response: HTTPHeaders, isPublic: Bool, request: HTTPHeaders) {
         var names: [String] = isPublic ? [] : ["authorization"]
         for field in response where field.name.utf8.count == 4 && field.isNamed("Vary") {
-            for member in FieldList.members(of: field.value) {
+            for member in FieldParser.members(of: field.value) {
                 guard member != "*" else { return nil }
                 names.append(member.lowercased())
             }
@@ -66,7 +66,7 @@ package struct SelectionKey: Sendable, Hashable {
     /// can mean (RFC 9110, section 12.4.2).
     private static func normalized(_ values: [String], of name: String) -> String {
         guard lists.contains(name) else { return values.map { "\($0.utf8.count):\($0)" }.joined() }
-        var members = values.flatMap { FieldList.members(of: $0) }.map(String.init)
+        var members = values.flatMap { FieldParser.members(of: $0) }.map(String.init)
         guard ["accept", "accept-charset", "accept-encoding", "accept-language"].contains(name) else {
             return members.joined(separator: ",")
         }

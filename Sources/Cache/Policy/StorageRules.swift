@@ -93,7 +93,7 @@ package enum StorageRules {
     /// The fields that are stored of a response: all but hop-by-hop ones and cookies (section 3.1); of a part also without `Content-Range`
     /// and `Content-Length`, which are the part's.
     package static func storable(_ headers: HTTPHeaders, isPart: Bool = false) -> HTTPHeaders {
-        let named = Set(FieldList.members(of: "Connection", in: headers).map { $0.lowercased() })
+        let named = Set(headers.members(of: "Connection").map { $0.lowercased() })
         let dropped = unstoredFields + (isPart ? ["Content-Range", "Content-Length"] : [])
         return HTTPHeaders(
             headers.filter { field in
@@ -194,7 +194,7 @@ package enum StorageRules {
             }
         }
         if let origin, origin.scheme == "https",
-            FieldList.members(of: "Clear-Site-Data", in: received.headers).contains(where: { ["\"cache\"", "\"*\""].contains($0) })
+            received.headers.members(of: "Clear-Site-Data").contains(where: { ["\"cache\"", "\"*\""].contains($0) })
         {
             result.origin = origin
         }
@@ -247,7 +247,7 @@ package struct ContentRange: Sendable, Hashable {
     }
 
     private static func number(_ text: Substring) -> Int64? {
-        let digits = FieldList.trimmed(text)
+        let digits = text.trimmingBlanks
         return digits.isAllDigits ? Int64(digits) : nil
     }
 }

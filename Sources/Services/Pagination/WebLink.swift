@@ -42,74 +42,34 @@ public struct WebLink: Hashable, Sendable {
     ///
     /// Follows RFC 8288, appendix B.2: a syntax error ends its field, and the links before it are kept.
     package static func parse(_ fields: [String]) -> [WebLink] {
-        fields.flatMap { field in
-            var parser = LinkParser(field)
-            return parser.links()
-        }
-    }
-}
-
-extension HTTPHeaders {
-    /// The links of the `Link` fields (RFC 8288).
-    ///
-    /// Needs `import CurlewServices`.
-    public var links: [WebLink] { WebLink.parse(values(for: "Link")) }
-}
-
-/// Parses the value of a `Link` field by Unicode scalars, because a combining accent after a quotation mark would hide it from a parser of
-/// characters.
-private struct LinkParser {
-    private var rest: Substring.UnicodeScalarView
-
-    init(_ field: String) {
-        rest = field[...].unicodeScalars
+        fields.flatMap { parse($0) }
     }
 
-    mutating func links() -> [WebLink] {
+    private static func parse(_ field: String) -> [WebLink] {
+        var parser = FieldParser(field)
         var links: [WebLink] = []
         while true {
-            rest = rest.drop { Self.isSpace($0) || $0 == "," }
-            guard rest.first == "<", let end = rest.firstIndex(of: ">") else { return links }
-            let target = rest[rest.index(after: rest.startIndex)..<end]
-            rest = rest[rest.index(after: end)...]
-            links.append(WebLink(target: String(target), parameters: parameters()))
+            parser.take { $0.isBlank || $0 == UInt8(ascii: ",") }
+            guard parser.skip("<") else { return links }
+            let target = parser.take { $0 != UInt8(ascii: ">") }
+            guard parser.skip(">") else { return links }
+            links.append(WebLink(target: String(target), parameters: parameters(&parser)))
             // Only the next link can follow a link.
-            rest = rest.drop { $0 != "," }
+            parser.take { $0 != UInt8(ascii: ",") }
         }
     }
 
-    private mutating func parameters() -> [WebLink.Parameter] {
-        var parameters: [WebLink.Parameter] = []
+    private static func parameters(_ parser: inout FieldParser) -> [Parameter] {
+        var parameters: [Parameter] = []
         while true {
-            skipSpace()
-            guard rest.first == ";" else { return parameters }
-            rest.removeFirst()
-            skipSpace()
-            let name = take { !Self.isSpace($0) && $0 != "=" && $0 != ";" && $0 != "," }.lowercased()
-            skipSpace()
-            var value = ""
-            if rest.first == "=" {
-                rest.removeFirst()
-                skipSpace()
-                value = rest.first == "\"" ? quoted() : take { !Self.isSpace($0) && $0 != ";" && $0 != "," }
-            }
-            guard !name.isEmpty else { continue }
-            parameters.append(WebLink.Parameter(name: name, value: name.hasByteSuffix("*") ? Self.decoded(value) : value))
+            parser.skipBlanks()
+            guard parser.skip(";") else { return parameters }
+            parser.skipBlanks()
+            let (token, argument) = parser.takeLooseParameter { $0.isBlank || $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: ",") }
+            guard !token.isEmpty else { continue }
+            let (name, value) = (token.lowercased(), argument ?? "")
+            parameters.append(Parameter(name: name, value: name.hasByteSuffix("*") ? decoded(value) : value))
         }
-    }
-
-    /// Reads a quoted string and removes its escaping backslashes; one without a closing quotation mark extends to the end of the field.
-    private mutating func quoted() -> String {
-        rest.removeFirst()
-        var text = String.UnicodeScalarView()
-        while let scalar = rest.popFirst(), scalar != "\"" {
-            if scalar == "\\" {
-                if let protected = rest.popFirst() { text.append(protected) }
-            } else {
-                text.append(scalar)
-            }
-        }
-        return String(text)
     }
 
     /// Decodes a value with charset and language (RFC 8187, section 3.2); returns it unchanged if it is not one, or not UTF-8.
@@ -118,16 +78,13 @@ private struct LinkParser {
         guard parts.count == 3, parts[0].lowercased() == "utf-8" else { return value }
         return parts[2].removingPercentEncoding ?? value
     }
+}
 
-    private mutating func skipSpace() { rest = rest.drop(while: Self.isSpace) }
-
-    private mutating func take(while condition: (Unicode.Scalar) -> Bool) -> String {
-        let taken = rest.prefix(while: condition)
-        rest = rest[taken.endIndex...]
-        return String(taken)
-    }
-
-    private static func isSpace(_ scalar: Unicode.Scalar) -> Bool { scalar == " " || scalar == "\t" }
+extension HTTPHeaders {
+    /// The links of the `Link` fields (RFC 8288).
+    ///
+    /// Needs `import CurlewServices`.
+    public var links: [WebLink] { WebLink.parse(values(for: "Link")) }
 }
 
 // MARK: - CustomReflectable

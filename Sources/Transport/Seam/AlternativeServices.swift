@@ -166,10 +166,12 @@ enum AlternativeOffer: Equatable {
 
     init(_ field: String, host: RouteTarget) {
         self = .clear
-        if field.trimmed == "clear" { return }
-        for text in Self.split(field, at: ",") {
-            var parameters = Self.split(text, at: ";").map(\.trimmed)
-            guard let (protocolName, authority) = parameters.isEmpty ? nil : Self.pair(parameters.removeFirst()) else {
+        if field.trimmingBlanks == "clear" { return }
+        let offers = FieldParser.members(of: field)
+        if offers.isEmpty { self = .invalid }
+        for offer in offers {
+            let parameters = FieldParser.members(of: offer, separator: ";").map(Self.pair)
+            guard let (protocolName, authority) = parameters.first ?? nil else {
                 self = .invalid
                 return
             }
@@ -178,7 +180,7 @@ enum AlternativeOffer: Equatable {
                 self = .invalid
                 return
             }
-            let values = parameters.compactMap(Self.pair)
+            let values = parameters.dropFirst().compactMap { $0 }
             let lifetime = values.last { $0.0.lowercased() == "ma" }.map { Int($0.1) ?? ($0.1.isAllDigits ? .max : 0) } ?? 86_400
             guard lifetime > 0 else { return }
             // The first one is the host's preference.
@@ -187,30 +189,12 @@ enum AlternativeOffer: Equatable {
         }
     }
 
-    /// Splits at a separator outside of quotes.
-    private static func split(_ text: String, at separator: Unicode.Scalar) -> [String] {
-        var (parts, isQuoted) = ([""], false)
-        for scalar in text.unicodeScalars {
-            if scalar == "\"" { isQuoted.toggle() }
-            if scalar == separator, !isQuoted { parts.append("") } else { parts[parts.count - 1].unicodeScalars.append(scalar) }
-        }
-        return parts
-    }
-
     /// The name and the value of `name=value` or `name="value"`.
-    private static func pair(_ text: String) -> (String, String)? {
-        guard let equals = text.unicodeScalars.firstIndex(of: "="), equals > text.startIndex else { return nil }
-        var value = text.suffix(afterScalarAt: equals)
-        if value.hasBytePrefix("\"") {
-            guard value.utf8.count > 1, value.hasByteSuffix("\"") else { return nil }
-            value = value.dropFirstScalars().dropLastScalars()
-        }
-        return value.isEmpty ? nil : (String(text[..<equals]), String(value))
+    private static func pair(_ text: Substring) -> (Substring, String)? {
+        let (name, argument) = FieldParser.pair(text)
+        guard let argument, !name.isEmpty, !argument.isEmpty, !argument.hasBytePrefix("\"") else { return nil }
+        return (name, argument)
     }
-}
-
-extension String {
-    fileprivate var trimmed: String { String(trimmingScalars { $0 == " " || $0 == "\t" }) }
 }
 
 // MARK: - Transfers

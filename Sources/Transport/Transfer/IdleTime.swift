@@ -13,10 +13,11 @@ enum KeepAlive {
 
     /// The longest time for which a connection may be idle; `nil` if the fields don't say.
     static func idleTime(_ fields: [String]) -> Nanoseconds? {
-        for parameter in fields.flatMap({ $0.splitScalars(separator: ",") }) {
-            let parts = parameter.splitScalars(separator: "=").map { $0.filterScalars { $0 != " " && $0 != "\t" && $0 != "\"" } }
-            guard parts.count == 2, parts[0].lowercased() == "timeout", parts[1].isAllDigits else { continue }
-            let limit = Nanoseconds(min(Int(parts[1]) ?? .max, 1_000_000_000)) * 1_000_000_000
+        for member in fields.flatMap({ FieldParser.members(of: $0) }) {
+            var parser = FieldParser(member)
+            let (name, seconds) = parser.takeLooseParameter { _ in false }
+            guard name.equalsIgnoringASCIICase("timeout"), let seconds, seconds.isAllDigits, parser.isAtEnd else { continue }
+            let limit = Nanoseconds(min(Int(seconds) ?? .max, 1_000_000_000)) * 1_000_000_000
             return limit - min(margin, limit / 2)
         }
         return nil

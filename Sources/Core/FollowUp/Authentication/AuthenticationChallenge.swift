@@ -36,14 +36,13 @@ struct AuthenticationChallenge: Sendable, Equatable {
 
 /// Parses one field. Malformed input is skipped up to the next comma, and ends the challenge that contains it.
 private struct ChallengeParser {
-    private let bytes: [UInt8]
-    private var position = 0
+    private var parser: FieldParser
     private var challenges: [AuthenticationChallenge] = []
     /// Whether parameters belong to the last challenge; not after malformed input, where their challenge is unknown.
     private var isOpen = false
 
     init(_ field: String) {
-        bytes = Array(field.utf8)
+        parser = FieldParser(field)
     }
 
     mutating func parse(atMost limit: Int) -> [AuthenticationChallenge] {
@@ -54,12 +53,11 @@ private struct ChallengeParser {
 
     /// Reads an element of the list: a parameter of the last challenge, or a scheme with its token68 or first parameter.
     private mutating func readElement() {
-        guard let name = readToken() else { return skipMalformed() }
-        let afterName = position
-        skipBlanks()
-        if position < bytes.count, bytes[position] == UInt8(ascii: "=") { return isOpen ? readParameter(name) : skipMalformed() }
-        guard afterName < position || isAtElementEnd else { return skipMalformed() }
-        challenges.append(AuthenticationChallenge(scheme: name))
+        guard let name = parser.takeToken() else { return skipMalformed() }
+        let isSeparated = parser.skipBlanks()
+        if parser.next == UInt8(ascii: "=") { return isOpen ? readParameter(name) : skipMalformed() }
+        guard isSeparated || isAtElementEnd else { return skipMalformed() }
+        challenges.append(AuthenticationChallenge(scheme: String(name)))
         isOpen = true
         guard !isAtElementEnd else { return }
         readFirst()
@@ -67,92 +65,42 @@ private struct ChallengeParser {
 
     /// Reads what follows a scheme: a token68, or the first parameter.
     private mutating func readFirst() {
-        let start = position
-        if let token = readToken68(), isAtElementEnd {
-            challenges[challenges.count - 1].token68 = token
+        let start = parser
+        let token = parser.take(while: \.isToken68Character)
+        let padding = parser.take { $0 == UInt8(ascii: "=") }
+        parser.skipBlanks()
+        if !token.isEmpty, isAtElementEnd {
+            challenges[challenges.count - 1].token68 = String(token + padding)
             isOpen = false
             return
         }
-        position = start
-        guard let name = readToken() else { return skipMalformed() }
-        skipBlanks()
+        parser = start
+        guard let name = parser.takeToken() else { return skipMalformed() }
+        parser.skipBlanks()
         readParameter(name)
     }
 
-    private mutating func readParameter(_ name: String) {
-        guard position < bytes.count, bytes[position] == UInt8(ascii: "=") else { return skipMalformed() }
-        position += 1
-        skipBlanks()
-        guard let value = position < bytes.count && bytes[position] == quote ? readQuoted() : readToken() else { return skipMalformed() }
-        skipBlanks()
-        guard isAtElementEnd else { return skipMalformed() }
+    private mutating func readParameter(_ name: Substring) {
+        guard let value = parser.takeArgument(), isAtElementEnd else { return skipMalformed() }
         let name = name.lowercased()
         let last = challenges.count - 1
         if challenges[last].parameters[name] == nil { challenges[last].parameters[name] = value }
     }
 
-    // MARK: Tokens
-
-    private var isAtElementEnd: Bool { position >= bytes.count || bytes[position] == UInt8(ascii: ",") }
+    private var isAtElementEnd: Bool { parser.isAtEnd || parser.next == UInt8(ascii: ",") }
 
     /// Skips commas and blanks; returns whether input is left.
     private mutating func skipSeparators() -> Bool {
-        while position < bytes.count, isBlank(bytes[position]) || bytes[position] == UInt8(ascii: ",") { position += 1 }
-        return position < bytes.count
-    }
-
-    private mutating func skipBlanks() {
-        while position < bytes.count, isBlank(bytes[position]) { position += 1 }
+        parser.take { $0.isBlank || $0 == UInt8(ascii: ",") }
+        return !parser.isAtEnd
     }
 
     /// Skips malformed input up to the next comma outside of quotes.
     private mutating func skipMalformed() {
         isOpen = false
-        while !isAtElementEnd {
-            if bytes[position] == quote { _ = readQuoted() } else { position += 1 }
-        }
+        parser.take(upTo: ",")
     }
-
-    private mutating func readToken() -> String? { read(HTTPToken.isTokenCharacter) }
-
-    private mutating func readToken68() -> String? {
-        guard let token = read({ $0.isToken68Character }) else { return nil }
-        let padding = bytes[position...].prefix { $0 == UInt8(ascii: "=") }.count
-        position += padding
-        let result = token + String(repeating: "=", count: padding)
-        skipBlanks()
-        return result
-    }
-
-    private mutating func read(_ isPart: (UInt8) -> Bool) -> String? {
-        let part = bytes[position...].prefix(while: isPart)
-        guard !part.isEmpty else { return nil }
-        position = part.endIndex
-        return String(decoding: part, as: UTF8.self)
-    }
-
-    /// Reads and unquotes a quoted string; `nil` if it is not terminated.
-    private mutating func readQuoted() -> String? {
-        var value: [UInt8] = []
-        position += 1
-        while position < bytes.count {
-            let byte = bytes[position]
-            position += 1
-            if byte == quote { return String(decoding: value, as: UTF8.self) }
-            if byte == UInt8(ascii: "\\"), position < bytes.count {
-                value.append(bytes[position])
-                position += 1
-            } else {
-                value.append(byte)
-            }
-        }
-        return nil
-    }
-
-    private func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
 }
-
-private let quote = UInt8(ascii: "\"")
 
 extension UInt8 {
     /// Whether the byte may occur in a token68 before its padding (RFC 9110, section 11.2).
