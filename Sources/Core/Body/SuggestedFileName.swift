@@ -47,34 +47,6 @@ public enum SuggestedFileName {
 
     private static func suggestion(_ field: String) -> String? {
         let parameters = field.fieldParameters
-        if let extended = parameters["filename*"].flatMap(decoded) { return extended }
-        return parameters["filename"]
-    }
-
-    /// Decodes an extended value: charset, language and percent-encoded text (RFC 8187, section 3.2).
-    private static func decoded(_ text: String) -> String? {
-        let parts = text.splitScalars(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3 else { return nil }
-        switch parts[0].lowercased() {
-        case "utf-8": return String(parts[2]).removingPercentEncoding
-        case "iso-8859-1":
-            let bytes = percentDecoded(parts[2])
-            return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
-        default: return nil
-        }
-    }
-
-    private static func percentDecoded(_ text: Substring) -> [UInt8] {
-        var (bytes, rest) = ([UInt8](), Array(text.utf8)[...])
-        while let byte = rest.popFirst() {
-            let digits = String(decoding: rest.prefix(2), as: UTF8.self)
-            if byte == UInt8(ascii: "%"), digits.utf8.count == 2, let value = UInt8(digits, radix: 16) {
-                bytes.append(value)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return bytes
+        return parameters["filename*"]?.decodedExtendedValue(allowsLatin1: true) ?? parameters["filename"]
     }
 }

@@ -7,7 +7,8 @@ public struct WebLink: Hashable, Sendable {
     public struct Parameter: Hashable, Sendable {
         /// The name, in lowercase.
         public let name: String
-        /// The value, without quotation marks; empty if there is none. The value of a name that ends in `*` is decoded (RFC 8187).
+        /// The value, without quotation marks; empty if there is none. The value of a name that ends in `*` is decoded (RFC 8187)
+        /// if it is valid and its charset is UTF-8.
         public let value: String
     }
 
@@ -68,15 +69,8 @@ public struct WebLink: Hashable, Sendable {
             let (token, argument) = parser.takeLooseParameter { $0.isBlank || $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: ",") }
             guard !token.isEmpty else { continue }
             let (name, value) = (token.lowercased(), argument ?? "")
-            parameters.append(Parameter(name: name, value: name.hasByteSuffix("*") ? decoded(value) : value))
+            parameters.append(Parameter(name: name, value: name.hasByteSuffix("*") ? value.decodedExtendedValue() ?? value : value))
         }
-    }
-
-    /// Decodes a value with charset and language (RFC 8187, section 3.2); returns it unchanged if it is not one, or not UTF-8.
-    private static func decoded(_ value: String) -> String {
-        let parts = value.splitScalars(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0].lowercased() == "utf-8" else { return value }
-        return parts[2].removingPercentEncoding ?? value
     }
 }
 

@@ -37,9 +37,7 @@ struct DataURL {
         bytes.reserveCapacity(text.utf8.count)
         var rest = text.utf8[...]
         while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "%"), let high = rest.first.flatMap(hexadecimal),
-                let low = rest.dropFirst().first.flatMap(hexadecimal)
-            {
+            if byte == UInt8(ascii: "%"), let high = rest.first?.hexValue, let low = rest.dropFirst().first?.hexValue {
                 bytes.append(high << 4 | low)
                 rest = rest.dropFirst(2)
             } else {
@@ -47,14 +45,6 @@ struct DataURL {
             }
         }
         return bytes
-    }
-
-    private static func hexadecimal(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46, 0x61...0x66: (byte | 0x20) - 0x61 + 10
-        default: nil
-        }
     }
 
     private static func text(_ bytes: Data) -> String { String(decoding: bytes, as: UTF8.self) }

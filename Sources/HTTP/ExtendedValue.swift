@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension String {
+    /// The text of an extended value: charset, language and percent-encoded bytes, as `UTF-8'en'%e2%82%ac` (RFC 8187, section 3.2). `nil` if
+    /// it is none, has another charset, or bytes that are invalid in it.
+    ///
+    /// - Parameter allowsLatin1: whether ISO-8859-1 is decoded as well, which RFC 5987 demanded.
+    package func decodedExtendedValue(allowsLatin1: Bool = false) -> String? {
+        let parts = splitScalars(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, let bytes = Self.percentDecoded(parts[2]) else { return nil }
+        switch parts[0].lowercased() {
+        case "utf-8": return String(validating: bytes, as: UTF8.self)
+        case "iso-8859-1" where allowsLatin1: return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        default: return nil
+        }
+    }
+
+    /// `nil` if a percent sign is not followed by two digits.
+    private static func percentDecoded(_ text: Substring) -> [UInt8]? {
+        var (bytes, rest) = ([UInt8](), text.utf8)
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+}
+
+extension UInt8 {
+    /// The value of a hexadecimal digit; `nil` for another byte.
+    package var hexValue: UInt8? {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - 0x30
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - 0x37
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - 0x57
+        default: nil
+        }
+    }
+}
