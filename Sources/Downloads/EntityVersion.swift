@@ -83,23 +83,20 @@ struct EntityVersion: Codable, Equatable, Sendable {
 struct DigestField: Equatable {
     private(set) var digests: [String: Data] = [:]
 
-    /// Reads a field of a response. Members that are malformed or of other algorithms are left out.
+    /// Reads a field of a response. Lines that are malformed, and members of other algorithms or types, are left out.
     init(_ head: ResponseHead, _ name: String) {
         for header in head.headers where header.isNamed(name) { add(header.value) }
     }
 
-    /// Parses a dictionary of byte sequences (RFC 8941, section 3.2).
+    /// Parses a dictionary of byte sequences (RFC 9651, section 3.2).
     init(_ text: String) { add(text) }
 
     private mutating func add(_ text: String) {
-        for member in text.splitScalars(separator: ",") {
-            let parts = member.splitScalars(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-            guard parts.count == 2, let size = Self.sizes[parts[0]] else { continue }
-            let value = parts[1].prefixScalars { $0 != ";" }.trimmingCharacters(in: .whitespaces)
-            guard value.utf8.count > 2, value.hasBytePrefix(":"), value.hasByteSuffix(":"),
-                let digest = Data(base64Encoded: String(value.dropFirstScalars().dropLastScalars())), digest.count == size
-            else { continue }
-            digests[parts[0]] = digest
+        for member in (try? StructuredFields.dictionary(from: text)) ?? [:] {
+            guard case .item(let item) = member.value, case .bytes(let digest) = item.value, digest.count == Self.sizes[member.key] else {
+                continue
+            }
+            digests[member.key] = digest
         }
     }
 

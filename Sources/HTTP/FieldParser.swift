@@ -26,6 +26,9 @@ package struct FieldParser: Sendable {
         return true
     }
 
+    /// Consumes a byte, which may be a part of a scalar; `nil` at the end.
+    package mutating func takeByte() -> UInt8? { rest.popFirst() }
+
     /// Consumes spaces and tabs; returns whether there were any.
     @discardableResult
     package mutating func skipBlanks() -> Bool { !take { $0.isBlank }.isEmpty }

@@ -38,7 +38,10 @@ import Testing
 
     @Test(
         "a field that does not parse is ignored",
-        arguments: ["A; Hit", "A; =1", "A; ttl=", "\"A", "A; key=\"x", "A; key=\"\\x\"", "A B", "A; k=\"x\"y", "Ä; hit", "OK; hit, \"bad"])
+        arguments: [
+            "A; Hit", "A; =1", "A; ttl=", "\"A", "A; key=\"x", "A; key=\"\\x\"", "A B", "A; k=\"x\"y", "Ä; hit", "OK; hit, \"bad",
+            "A; hit,", "5; hit", "(A); hit",
+        ])
     func invalid(_ text: String) {
         #expect(CacheStatus.list(in: ["Cache-Status": text]).isEmpty)
     }

@@ -62,7 +62,8 @@ let publicTypes: [String: [Any.Type]] = [
     ],
     "HTTP": [
         CachePolicy.self, CacheReason.self, CurlewError.self, (any DataDecoder).self, FailedRequest.self, HTTPHeader.self,
-        HTTPHeaders.self, HTTPMethod.self, HTTPOrigin.self, Redaction.self, TransferFailure.self, (any URLConvertible).self,
+        HTTPHeaders.self, HTTPMethod.self, HTTPOrigin.self, Redaction.self, StructuredFields.self, TransferFailure.self,
+        (any URLConvertible).self,
     ],
     "JSON": [
         FastJSONDecoder.self

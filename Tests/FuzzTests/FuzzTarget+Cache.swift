@@ -8,6 +8,7 @@ extension FuzzTarget {
     static let cache: [FuzzTarget] = [
         FuzzTarget(name: "cache-control", check: cacheControl), FuzzTarget(name: "cache-fields", check: cacheFields),
         FuzzTarget(name: "stored-response", check: storedResponse), FuzzTarget(name: "no-vary-search", check: noVarySearch),
+        FuzzTarget(name: "structured-fields", check: structuredFields),
     ]
 
     private static func cacheControl(_ input: [UInt8]) throws {
@@ -58,6 +59,19 @@ extension FuzzTarget {
             try require(SearchHints(decoding: hints.encoded) == hints, "not decoded as encoded")
         }
         _ = CacheKey(bytes: Data(input)).parts
+    }
+
+    private static func structuredFields(_ input: [UInt8]) throws {
+        let field = text(input)
+        if let item = try? StructuredFields.item(from: field) {
+            try require(try StructuredFields.item(from: StructuredFields.text(of: item)) == item, "not read as written: \(item)")
+        }
+        if let list = try? StructuredFields.list(from: field) {
+            try require(try StructuredFields.list(from: StructuredFields.text(of: list)) == list, "not read as written: \(list)")
+        }
+        guard let dictionary = try? StructuredFields.dictionary(from: field) else { return }
+        let written = try StructuredFields.text(of: dictionary)
+        try require(try StructuredFields.dictionary(from: written) == dictionary, "not read as written: \(dictionary)")
     }
 
     /// The first line is the field, the others are queries.

@@ -59,75 +59,34 @@ public struct CacheStatus: Sendable, Hashable {
     /// The members of all lines of `Cache-Status`: the cache that is closest to the host first. Empty without a field, or if one does not
     /// parse, as a structured field that is invalid is ignored (RFC 9651, section 4.2).
     public static func list(in headers: HTTPHeaders) -> [CacheStatus] {
-        var list: [CacheStatus] = []
-        for member in headers.members(of: "Cache-Status") {
-            guard let status = CacheStatus(member: member) else { return [] }
-            list.append(status)
-        }
-        return list
+        guard let text = headers.value(for: "Cache-Status"), let members = try? StructuredFields.list(from: text) else { return [] }
+        let list = members.compactMap { CacheStatus($0) }
+        return list.count == members.count ? list : []
     }
 
-    private init?(member: Substring) {
-        let parts = FieldParser.members(of: member, separator: ";")
-        guard let first = parts.first, let name = Self.item(first) else { return nil }
-        self.init(cache: name)
-        for part in parts.dropFirst() {
-            let equals = part.utf8.firstIndex(of: UInt8(ascii: "="))
-            let parameter = String(part[..<(equals ?? part.endIndex)])
-            guard Self.isKey(parameter) else { return nil }
-            let text = equals.map { part[part.utf8.index(after: $0)...] } ?? "?1"
-            guard set(parameter, text) else { return nil }
+    /// `nil` for a member that does not begin with a name.
+    private init?(_ member: StructuredFields.Member) {
+        guard case .item(let item) = member else { return nil }
+        switch item.value {
+        case .string(let name), .token(let name): self.init(cache: name)
+        default: return nil
         }
+        for parameter in item.parameters { set(parameter.key, parameter.value) }
     }
 
-    /// Parameters that are unknown, or have another type than they should, are ignored; `false` for a value that is no item.
-    private mutating func set(_ parameter: String, _ text: Substring) -> Bool {
-        guard let value = Self.item(text) else { return false }
-        let isQuoted = text.utf8.first == UInt8(ascii: "\"")
-        switch parameter {
-        case "hit": isHit = text == "?1"
-        case "stored": isStored = text == "?1"
-        case "collapsed": isCollapsed = text == "?1"
-        case "fwd": if !isQuoted { forward = Forward(rawValue: value) }
-        case "fwd-status": if !isQuoted, let status = Int(value), (100...999).contains(status) { forwardStatus = status }
-        case "ttl": if !isQuoted { timeToLive = Int(value) }
-        case "key": if isQuoted { key = value }
-        case "detail": detail = value
+    /// Parameters that are unknown, or have another type than they should, are ignored.
+    private mutating func set(_ parameter: String, _ value: StructuredFields.BareItem) {
+        switch (parameter, value) {
+        case ("hit", .boolean(let flag)): isHit = flag
+        case ("stored", .boolean(let flag)): isStored = flag
+        case ("collapsed", .boolean(let flag)): isCollapsed = flag
+        case ("fwd", .token(let reason)): forward = Forward(rawValue: reason)
+        case ("fwd-status", .integer(let status)) where (100...999).contains(status): forwardStatus = status
+        case ("ttl", .integer(let seconds)): timeToLive = seconds
+        case ("key", .string(let text)): key = text
+        case ("detail", .string(let text)), ("detail", .token(let text)): detail = text
         default: break
         }
-        return true
-    }
-
-    private static func isKey(_ text: String) -> Bool {
-        guard let first = text.utf8.first, (0x61...0x7A).contains(first) || first == UInt8(ascii: "*") else { return false }
-        return text.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0.isASCIIDigit || "_-.*".utf8.contains($0) }
-    }
-
-    /// The content of a string, or the text of a token, number or boolean; `nil` for anything else.
-    private static func item(_ text: Substring) -> String? {
-        let bytes = text.utf8
-        guard let first = bytes.first else { return nil }
-        guard first == UInt8(ascii: "\"") else {
-            return bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") } ? String(text) : nil
-        }
-        var content: [UInt8] = []
-        var isEscaped = false
-        var isClosed = false
-        for byte in bytes.dropFirst() {
-            guard !isClosed, (0x20..<0x7F).contains(byte) else { return nil }
-            if isEscaped {
-                guard byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { return nil }
-                content.append(byte)
-                isEscaped = false
-            } else if byte == UInt8(ascii: "\\") {
-                isEscaped = true
-            } else if byte == UInt8(ascii: "\"") {
-                isClosed = true
-            } else {
-                content.append(byte)
-            }
-        }
-        return isClosed ? String(decoding: content, as: UTF8.self) : nil
     }
 
     /// Why a request that was forwarded for a reason was, in the terms of the field.
@@ -149,9 +108,7 @@ public struct CacheStatus: Sendable, Hashable {
 extension CacheStatus: CustomStringConvertible {
     /// The member as the field has it.
     public var description: String {
-        let isToken = cache.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"(),/:;<=>?@[\\]{}".utf8.contains($0) }
-        let startsWithLetter = cache.utf8.first.map { (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0) } ?? false
-        var text = isToken && startsWithLetter ? cache : cache.quotedString
+        var text = StructuredFields.isToken(cache) ? cache : cache.quotedString
         if isHit { text += "; hit" }
         if let forward { text += "; fwd=\(forward.rawValue)" }
         if let forwardStatus { text += "; fwd-status=\(forwardStatus)" }

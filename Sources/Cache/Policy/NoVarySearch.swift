@@ -22,18 +22,17 @@ package struct NoVarySearch: Sendable, Hashable {
 
     /// Parses the field's value, all lines as one list; `nil` if it is invalid, or changes nothing.
     package init?(_ text: String) {
-        var parser = StructuredParser(text)
-        guard let members = parser.dictionary() else { return nil }
+        guard let members = try? StructuredFields.dictionary(from: text) else { return nil }
         var isLimited = false
-        for (key, value) in members {
-            switch (key, value) {
-            case ("key-order", .boolean(let flag)): ignoresOrder = flag
-            case ("params", .strings(let names)) where !isLimited:
+        for member in members {
+            switch (member.key, member.value) {
+            case ("key-order", .item(let item)):
+                guard case .boolean(let flag) = item.value else { return nil }
+                ignoresOrder = flag
+            case ("params", .innerList(let list)) where !isLimited, ("except", .innerList(let list)) where !isLimited:
+                guard let names = Self.names(list) else { return nil }
                 isLimited = true
-                ignored = .only(Set(names.map(Self.decoded)))
-            case ("except", .strings(let names)) where !isLimited:
-                isLimited = true
-                ignored = .allExcept(Set(names.map(Self.decoded)))
+                ignored = member.key == "params" ? .only(names) : .allExcept(names)
             // Another type, or both lists.
             case ("key-order", _), ("params", _), ("except", _): return nil
             default: break
@@ -109,7 +108,15 @@ package struct NoVarySearch: Sendable, Hashable {
         }
     }
 
-    private static func decoded(_ text: String) -> [UInt8] { decoded(text.utf8) }
+    /// The names of a list; `nil` if it has another type than strings.
+    private static func names(_ list: StructuredFields.InnerList) -> Set<[UInt8]>? {
+        var names: Set<[UInt8]> = []
+        for item in list.items {
+            guard case .string(let name) = item.value else { return nil }
+            names.insert(decoded(name.utf8))
+        }
+        return names
+    }
 
     /// A key or value as `application/x-www-form-urlencoded` means it, in valid UTF-8.
     private static func decoded(_ text: some Collection<UInt8>) -> [UInt8] {
@@ -117,8 +124,8 @@ package struct NoVarySearch: Sendable, Hashable {
         let source = Array(text)
         var index = 0
         while index < source.count {
-            if source[index] == UInt8(ascii: "%"), index + 2 < source.count, let high = hex(source[index + 1]),
-                let low = hex(source[index + 2])
+            if source[index] == UInt8(ascii: "%"), index + 2 < source.count, let high = source[index + 1].hexValue,
+                let low = source[index + 2].hexValue
             {
                 bytes.append(high << 4 | low)
                 index += 3
@@ -128,140 +135,5 @@ package struct NoVarySearch: Sendable, Hashable {
             }
         }
         return Array(String(decoding: bytes, as: UTF8.self).utf8)
-    }
-
-    private static func hex(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x37
-        case 0x61...0x66: byte - 0x57
-        default: nil
-        }
-    }
-}
-
-/// Parses a structured dictionary (RFC 9651, section 4.2.2), as far as its members are booleans or lists of strings.
-struct StructuredParser {
-    enum Value: Hashable {
-        case boolean(Bool)
-        case strings([String])
-        /// Another type.
-        case other
-    }
-
-    private let bytes: [UInt8]
-    private var index = 0
-
-    init(_ text: String) { bytes = Array(text.utf8) }
-
-    private var current: UInt8? { index < bytes.count ? bytes[index] : nil }
-
-    private mutating func take(_ character: Character) -> Bool {
-        guard let ascii = character.asciiValue, current == ascii else { return false }
-        index += 1
-        return true
-    }
-
-    private mutating func skip(tabs: Bool = false) {
-        while current == 0x20 || tabs && current == 0x09 { index += 1 }
-    }
-
-    /// The members in order, with the last value of each key; `nil` if the text is no dictionary.
-    mutating func dictionary() -> [(key: String, value: Value)]? {
-        var members: [(key: String, value: Value)] = []
-        var places: [String: Int] = [:]
-        skip()
-        while current != nil {
-            guard let key = key() else { return nil }
-            var value = Value.boolean(true)
-            if take("=") {
-                guard let parsed = self.value() else { return nil }
-                value = parsed
-            }
-            guard parameters() else { return nil }
-            if let place = places[key] {
-                members[place].value = value
-            } else {
-                places[key] = members.count
-                members.append((key, value))
-            }
-            skip(tabs: true)
-            guard current != nil else { return members }
-            guard take(",") else { return nil }
-            skip(tabs: true)
-            // A trailing comma.
-            guard current != nil else { return nil }
-        }
-        return members
-    }
-
-    private mutating func key() -> String? {
-        guard let first = current, (0x61...0x7A).contains(first) || first == UInt8(ascii: "*") else { return nil }
-        let start = index
-        while let byte = current, (0x61...0x7A).contains(byte) || byte.isASCIIDigit || "_-.*".utf8.contains(byte) { index += 1 }
-        return String(decoding: bytes[start..<index], as: UTF8.self)
-    }
-
-    private mutating func value() -> Value? {
-        if take("(") { return innerList() }
-        if take("?") {
-            if take("1") { return .boolean(true) }
-            return take("0") ? .boolean(false) : nil
-        }
-        if current == UInt8(ascii: "\"") { return string() == nil ? nil : .other }
-        // A token, a number, a date, bytes: checked only as far as their end is found.
-        let start = index
-        while let byte = current, byte > 0x20, byte < 0x7F, !",;()\"".utf8.contains(byte) { index += 1 }
-        return index > start ? .other : nil
-    }
-
-    private mutating func innerList() -> Value? {
-        var strings: [String] = []
-        var isOther = false
-        while current != nil {
-            skip()
-            if take(")") { return isOther ? .other : .strings(strings) }
-            if current == UInt8(ascii: "\"") {
-                guard let text = string() else { return nil }
-                strings.append(text)
-            } else {
-                // A list in a list is invalid (RFC 9651, section 3.1.1), and would be read by a recursion as deep as the text says.
-                guard current != UInt8(ascii: "("), value() != nil else { return nil }
-                isOther = true
-            }
-            guard parameters() else { return nil }
-            guard current == 0x20 || current == UInt8(ascii: ")") else { return nil }
-        }
-        return nil
-    }
-
-    private mutating func string() -> String? {
-        guard take("\"") else { return nil }
-        var text: [UInt8] = []
-        while let byte = current {
-            index += 1
-            switch byte {
-            case UInt8(ascii: "\""): return String(decoding: text, as: UTF8.self)
-            case UInt8(ascii: "\\"):
-                guard let escaped = current, escaped == UInt8(ascii: "\"") || escaped == UInt8(ascii: "\\") else { return nil }
-                text.append(escaped)
-                index += 1
-            case 0x20...0x7E: text.append(byte)
-            default: return nil
-            }
-        }
-        return nil
-    }
-
-    /// Skips the parameters of a member; `false` if they are invalid.
-    private mutating func parameters() -> Bool {
-        while take(";") {
-            skip()
-            guard key() != nil else { return false }
-            if take("=") {
-                guard current != UInt8(ascii: "("), value() != nil else { return false }
-            }
-        }
-        return true
     }
 }

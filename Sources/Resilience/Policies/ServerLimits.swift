@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 import CurlewTransport
 
 /// What a server says in `Retry-After`, `RateLimit` and `RateLimit-Policy`.
@@ -30,50 +31,30 @@ struct ServerLimits: Equatable {
     }
 
     private mutating func readRemaining(_ values: [String]) {
-        for parameters in values.flatMap({ Self.items($0) }) {
-            guard let remaining = parameters["r"], remaining <= 0, let reset = parameters["t"], reset > 0 else { continue }
+        for parameters in values.flatMap({ Self.parameters($0) }) {
+            guard case .integer(let remaining)? = parameters["r"], remaining <= 0, case .integer(let reset)? = parameters["t"], reset > 0
+            else { continue }
             hold = max(hold ?? .zero, .seconds(min(reset, 86_400)))
         }
     }
 
     private mutating func readPolicies(_ values: [String]) {
-        for parameters in values.flatMap({ Self.items($0) }) {
-            guard let count = parameters["q"], count > 0, let window = parameters["w"], window > 0 else { continue }
+        for parameters in values.flatMap({ Self.parameters($0) }) {
+            guard case .integer(let count)? = parameters["q"], count > 0, case .integer(let window)? = parameters["w"], window > 0 else {
+                continue
+            }
             let other = (count: count, window: Duration.seconds(min(window, 31_536_000)))
             if let quota, quota.window / quota.count >= other.window / other.count { continue }
             quota = other
         }
     }
 
-    /// The integer parameters of each item of a list (RFC 9651, section 3.1.2); strings may contain separators.
-    private static func items(_ value: String) -> [[String: Int]] {
-        split(value, at: ",").map { item in
-            var parameters: [String: Int] = [:]
-            for parameter in split(item, at: ";").dropFirst() {
-                let parts = parameter.splitScalars(separator: "=", maxSplits: 1)
-                guard parts.count == 2, let number = Int(parts[1].trimmed) else { continue }
-                parameters[parts[0].trimmed] = number
-            }
-            return parameters
+    /// The parameters of each item of a list; none of one that is invalid, which has to be ignored (RFC 9651, section 4.2).
+    private static func parameters(_ value: String) -> [StructuredFields.Parameters] {
+        let list = (try? StructuredFields.list(from: value)) ?? []
+        return list.compactMap { member in
+            guard case .item(let item) = member else { return nil }
+            return item.parameters
         }
     }
-
-    private static func split(_ text: some StringProtocol, at separator: Unicode.Scalar) -> [Substring] {
-        var parts: [Substring] = []
-        let text = Substring(text)
-        let scalars = text.unicodeScalars
-        var start = text.startIndex
-        var isQuoted = false
-        for index in scalars.indices {
-            if scalars[index] == "\"" { isQuoted.toggle() }
-            guard scalars[index] == separator, !isQuoted else { continue }
-            parts.append(text[start..<index])
-            start = scalars.index(after: index)
-        }
-        return parts + [text[start...]]
-    }
-}
-
-extension Substring {
-    fileprivate var trimmed: String { String(trimmingScalars { $0 == " " || $0 == "\t" }) }
 }

@@ -255,18 +255,12 @@ extension TransferRequest {
     /// Replaces the files of authorities and of the client certificate by their contents.
     package mutating func readFiles() { parts.prepared = prepared.read }
 
-    /// The priority with which the transfer gets a connection when others wait: from 0, the most urgent, to 7. The parameter `u` of the
+    /// The priority with which the transfer gets a connection when others wait: from 0, the most urgent, to 7. The member `u` of the
     /// header field `Priority`, otherwise 3 (RFC 9218, section 4.1).
     package var urgency: Int {
-        guard let field = headers.value(for: "Priority") else { return 3 }
-        let urgencies = field.splitScalars(separator: ",").map { $0.filterScalars { $0 != " " && $0 != "\t" } }.filter {
-            $0.hasBytePrefix("u=")
-        }
-        // The last occurrence of a member counts; parameters may follow its value (RFC 9651, section 3.2).
-        guard let last = urgencies.last, let urgency = Int(last.dropFirstScalars(2).prefixScalars { $0 != ";" }), (0...7).contains(urgency)
-        else {
-            return 3
-        }
+        guard let field = headers.value(for: "Priority"), let members = try? StructuredFields.dictionary(from: field),
+            case .item(let item)? = members["u"], case .integer(let urgency) = item.value, (0...7).contains(urgency)
+        else { return 3 }
         return urgency
     }
 }

@@ -68,6 +68,7 @@ import Testing
         "the urgency is taken from the header field Priority",
         arguments: [
             ("u=1", 1), ("i, u=7", 7), ("u=2;a=b", 2), ("u=1, u=4", 4), ("i", 3), ("u=8", 3), ("u=x", 3), ("u=", 3), ("", 3),
+            ("x=\"u=0, \", u=2", 2), ("u=\"1\"", 3), ("u=1, u=(2)", 3), ("u=-1", 3),
         ])
     func urgencyOfHeader(_ field: String, _ urgency: Int) {
         #expect(TransferRequest(url: "http://h/", headers: ["Priority": field]).urgency == urgency)
