@@ -141,8 +141,3 @@ extension ResponseHead {
         ResponseHead(statusCode: statusCode, headers: HTTPHeaders(headers.filter { !$0.isNamed("ETag") }))
     }
 }
-
-extension String {
-    /// The tag as compared weakly (RFC 9110, section 8.8.3.2).
-    fileprivate var opaqueTag: Substring { hasBytePrefix("W/") ? dropFirstScalars(2) : self[...] }
-}

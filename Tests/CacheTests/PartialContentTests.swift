@@ -16,6 +16,12 @@ import Testing
         #expect(stored.statusCode == 200 && stored.part == .init(offset: 2, length: 4, total: 10))
         #expect(stored.headers["Content-Range"] == nil && stored.headers["Content-Length"] == nil)
         #expect(part("2-5", total: "*") == nil && part("5-2") == nil && part("2-10") == nil)
+        // Blanks within, several lines, and a range that can't be satisfied.
+        #expect(part("2 - 5") == nil && part("2-5", total: " 10") == nil && part("*") == nil)
+        let twice: HTTPHeaders = [
+            "Cache-Control": "max-age=60", "ETag": "\"a\"", "Content-Range": "bytes 2-5/10", "content-range": "bytes 2-5/10",
+        ]
+        #expect(store(twice, status: 206, for: get(["Range": "bytes=2-5"])) == nil)
     }
 
     @Test("a part without a strong validator serves its range, and is not combined")

@@ -64,10 +64,10 @@ package enum StorageRules {
         if received.statusCode == 206 {
             // Parts of a coded body are not what is stored, which is decoded. Those without a strong validator serve the ranges that they
             // have, but are not combined (section 3.4).
-            guard received.headers.value(for: "Content-Encoding") == nil, let range = ContentRange(received.headers),
-                let total = range.total
+            guard received.headers.value(for: "Content-Encoding") == nil, let text = received.headers.value(for: "Content-Range"),
+                case .part(let first, let last, let total?)? = ContentRange(text)
             else { return nil }
-            part = .init(offset: range.range.first, length: range.range.count, total: total)
+            part = .init(offset: first, length: last - first + 1, total: total)
         } else if request.range != nil, received.statusCode != 200 {
             return nil
         }
@@ -219,35 +219,5 @@ package enum StorageRules {
         }
         guard hasCapitals || !hasPath || authority.endIndex != end else { return whole }
         return "\(whole[..<start].lowercased())\(authority.lowercased())\(hasPath ? "" : "/")\(whole[end...])"
-    }
-}
-
-/// The value of `Content-Range` (RFC 9110, section 14.4).
-package struct ContentRange: Sendable, Hashable {
-    /// The range of the body.
-    package let range: ByteRange
-    /// The length of the whole representation; `nil` if it is unknown.
-    package let total: Int64?
-
-    /// Parses `bytes first-last/total`; `nil` without a single valid field.
-    package init?(_ headers: HTTPHeaders) {
-        let values = headers.values(for: "Content-Range")
-        guard values.count == 1, values[0].lowercased().hasBytePrefix("bytes ") else { return nil }
-        let parts = values[0].dropFirstScalars(6).splitScalars(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 2 else { return nil }
-        let bounds = parts[0].splitScalars(separator: "-", omittingEmptySubsequences: false)
-        guard bounds.count == 2, let first = Self.number(bounds[0]), let last = Self.number(bounds[1]), first <= last else { return nil }
-        range = ByteRange(first: first, last: last)
-        guard parts[1] != "*" else {
-            total = nil
-            return
-        }
-        guard let number = Self.number(parts[1]), last < number else { return nil }
-        total = number
-    }
-
-    private static func number(_ text: Substring) -> Int64? {
-        let digits = text.trimmingBlanks
-        return digits.isAllDigits ? Int64(digits) : nil
     }
 }

@@ -173,7 +173,7 @@ extension FinishedDownload {
     /// Whether a response comes from the URL that has sent the file. A signed URL, to which a server redirects, has another query each time:
     /// then the response has to repeat the entity tag. To a user with credentials, it has to repeat a strong one.
     private func isSource(_ source: String, of head: ResponseHead, for sender: String?) -> Bool {
-        let isRepeated = validator.isEntityTag && head.value(for: "ETag")?.withoutWeakness == validator.withoutWeakness
+        let isRepeated = validator.isEntityTag && head.value(for: "ETag")?.opaqueTag == validator.opaqueTag
         guard sender == self.sender || isRepeated && head.strongTag == validator else { return false }
         return self.source == Self.digest(source) || isRepeated && place == Self.place(of: source)
     }
@@ -182,7 +182,7 @@ extension FinishedDownload {
     package func isConfirmed(by head: ResponseHead, from source: String, for sender: String?) -> Bool {
         guard head.statusCode == 304, isVersioned, isSource(source, of: head, for: sender) else { return false }
         let named = head.value(for: validator.isEntityTag ? "ETag" : "Last-Modified")
-        return named.map { $0.withoutWeakness == validator.withoutWeakness } ?? true
+        return named.map { $0.opaqueTag == validator.opaqueTag } ?? true
     }
 
     /// Whether a response with a body, of a server that ignores conditions, is of this version: it comes from the same URL, after
@@ -192,7 +192,7 @@ extension FinishedDownload {
     /// - Parameter length: the length of the whole; `nil` if it is unknown.
     package func isRepeated(by head: ResponseHead, length: Int64?, from source: String, for sender: String?) -> Bool {
         guard isSource(source, of: head, for: sender), length ?? self.length == self.length else { return false }
-        if validator.isEntityTag { return head.value(for: "ETag")?.withoutWeakness == validator.withoutWeakness }
+        if validator.isEntityTag { return head.value(for: "ETag")?.opaqueTag == validator.opaqueTag }
         let date = head.value(for: "Last-Modified")
         guard length != nil, !isVersioned else { return length != nil && date == validator }
         return date.flatMap { HTTPDate.date(from: $0) }.map { Int($0.timeIntervalSince1970) <= modified[0] } ?? true
@@ -208,14 +208,6 @@ extension ResponseHead {
         if let tag = value(for: "ETag") { return tag.isEntityTag ? tag : nil }
         return strongDate
     }
-}
-
-extension String {
-    /// Whether this is an entity tag, strong or weak (RFC 9110, section 8.8.3).
-    fileprivate var isEntityTag: Bool { ResumeRecord.isStrongTag(withoutWeakness) }
-
-    /// An entity tag as the weak comparison sees it (RFC 9110, section 8.8.3.2), which If-None-Match uses.
-    fileprivate var withoutWeakness: String { hasBytePrefix("W/") ? String(dropFirstScalars(2)) : self }
 }
 
 extension ResponseHead {

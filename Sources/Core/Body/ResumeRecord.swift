@@ -91,16 +91,8 @@ extension ResumeRecord {
     /// Returns what can be sent in `If-Range` (RFC 9110, section 13.1.5): a strong entity tag; a date only if there is no tag at all, and
     /// the response is younger than it, so that nothing can have changed within that second (section 8.8.2.2).
     private static func validator(of head: ResponseHead) -> String? {
-        if let tag = head.value(for: "ETag") { return isStrongTag(tag) ? tag : nil }
+        if let tag = head.value(for: "ETag") { return tag.isStrongEntityTag ? tag : nil }
         return head.strongDate
-    }
-
-    /// Whether a text is a strong entity tag (RFC 9110, section 8.8.3). Only ASCII ones are accepted: others can't be sent back byte for
-    /// byte.
-    static func isStrongTag(_ text: String) -> Bool {
-        let bytes = text.utf8
-        guard bytes.count >= 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"") else { return false }
-        return bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") }
     }
 }
 
@@ -116,7 +108,7 @@ extension ResponseHead {
 
 extension ResponseHead {
     /// A strong entity tag, which is the same only for the same bytes (RFC 9110, section 8.8.3).
-    package var strongTag: String? { value(for: "ETag").flatMap { ResumeRecord.isStrongTag($0) ? $0 : nil } }
+    package var strongTag: String? { value(for: "ETag").flatMap { $0.isStrongEntityTag ? $0 : nil } }
 }
 
 extension DownloadRequest {
@@ -152,7 +144,7 @@ extension ResumeRecord {
     var nameOfInvalidField: String? {
         if method != HTTPMethod.get.rawValue { return "method" }
         if URL(string: url)?.host == nil { return "url" }
-        if !Self.isStrongTag(validator), HTTPDate.date(from: validator) == nil { return "validator" }
+        if !validator.isStrongEntityTag, HTTPDate.date(from: validator) == nil { return "validator" }
         if offset < 0 || offset > total ?? .max { return "offset" }
         if let contentType, !HTTPHeader(name: "Content-Type", value: contentType).isValid { return "contentType" }
         let isPath = partFile.hasBytePrefix("/") && !partFile.utf8.contains(0)
