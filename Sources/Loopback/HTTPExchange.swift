@@ -31,11 +31,11 @@ struct HTTPExchange {
         let framing = try BodyFraming(of: head)
         switch framing == .none ? .kept : bodies(head) {
         case .kept:
-            try read(framing, of: &request, sink: BodySink(keeps: true), reader: reader)
+            try read(framing, of: &request, body: ReceivedBody(keeps: true), reader: reader)
             journal.update { $0.enter(request) }
             try respond(request)
         case .counted:
-            try read(framing, of: &request, sink: BodySink(keeps: false), reader: reader)
+            try read(framing, of: &request, body: ReceivedBody(keeps: false), reader: reader)
             journal.update { $0.enter(request) }
             try respond(request)
         case .unread:
@@ -49,19 +49,19 @@ struct HTTPExchange {
         }
     }
 
-    private func read(_ framing: BodyFraming, of request: inout ServerRequest, sink: BodySink, reader: RequestReader) throws {
-        var sink = sink
+    private func read(_ framing: BodyFraming, of request: inout ServerRequest, body: ReceivedBody, reader: RequestReader) throws {
+        var body = body
         if framing != .none, request.header("Expect")?.lowercased() == "100-continue" {
             try connection.send(raw: "HTTP/1.1 100 Continue\r\n\r\n")
         }
         switch framing {
         case .none: return
-        case .length(let length): try reader.readBody(length: length, into: &sink)
-        case .chunked: request.trailers = try reader.readChunkedBody(into: &sink)
+        case .length(let length): try reader.readBody(length: length, into: &body)
+        case .chunked: request.trailers = try reader.readChunkedBody(into: &body)
         }
-        request.body = sink.data
-        request.bodyLength = sink.length
-        request.bodyChecksum = sink.checksum.value
+        request.body = body.data
+        request.bodyLength = body.length
+        request.bodyChecksum = body.checksum.value
     }
 
     private func respond(_ request: ServerRequest) throws {

@@ -5,8 +5,8 @@ struct MalformedRequest: Error {
     let reason: String
 }
 
-/// The destination of a request's body: counted and hashed, and kept on demand.
-package struct BodySink {
+/// A request's body as it is received: counted and hashed, and kept on demand.
+package struct ReceivedBody {
     package let keeps: Bool
     package private(set) var data = Data()
     package private(set) var length: Int64 = 0
@@ -58,9 +58,9 @@ package final class RequestReader {
     }
 
     /// Reads a body of a known length.
-    package func readBody(length: Int64, into sink: inout BodySink) throws {
+    package func readBody(length: Int64, into body: inout ReceivedBody) throws {
         var left = length
-        takeBuffered(&left, into: &sink)
+        takeBuffered(&left, into: &body)
         guard left > 0 else { return }
         let size = Int(min(left, 256 << 10))
         let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
@@ -69,19 +69,19 @@ package final class RequestReader {
             let room = UnsafeMutableRawBufferPointer(rebasing: piece[..<Int(min(left, Int64(size)))])
             let count = try socket.receive(into: room)
             guard count > 0 else { throw SocketError("recv", code: ECONNRESET) }
-            sink.take(UnsafeRawBufferPointer(rebasing: room[..<count]))
+            body.take(UnsafeRawBufferPointer(rebasing: room[..<count]))
             left -= Int64(count)
         }
     }
 
     /// Reads a chunked body, and returns its trailers.
-    package func readChunkedBody(into sink: inout BodySink) throws -> [ServerField] {
+    package func readChunkedBody(into body: inout ReceivedBody) throws -> [ServerField] {
         while true {
             let line = try readLine() ?? ""
             let digits = line.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)
             guard let size = Int64(digits, radix: 16), size >= 0 else { throw MalformedRequest(reason: "chunk size: \(line)") }
             guard size > 0 else { break }
-            try readBody(length: size, into: &sink)
+            try readBody(length: size, into: &body)
             guard try readLine() == "" else { throw MalformedRequest(reason: "no line break after a chunk") }
         }
         return try readFields()
@@ -143,9 +143,9 @@ package final class RequestReader {
         buffer = larger
     }
 
-    private func takeBuffered(_ left: inout Int64, into sink: inout BodySink) {
+    private func takeBuffered(_ left: inout Int64, into body: inout ReceivedBody) {
         let count = Int(min(Int64(end - start), left))
-        sink.take(UnsafeRawBufferPointer(rebasing: buffer[start..<start + count]))
+        body.take(UnsafeRawBufferPointer(rebasing: buffer[start..<start + count]))
         start += count
         left -= Int64(count)
     }

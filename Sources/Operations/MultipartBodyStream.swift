@@ -40,7 +40,7 @@ public final class StreamingMultipartFormData: MultipartFormData {
         guard contentLength > limit else { return try MultipartBodyStream(.data(encode()), throttle: throttle) }
         let file = directory.appendingPathComponent("curlew-\(UUID().uuidString).multipart")
         try writeEncodedData(to: file, permissions: 0o600)
-        return try MultipartBodyStream(.file(MultipartBodyStream.TemporaryFile(file)), throttle: throttle)
+        return try MultipartBodyStream(.file(TemporaryFile(file)), throttle: throttle)
     }
 }
 
@@ -49,15 +49,6 @@ final class MultipartBodyStream: InputStream {
     struct Throttle: Sendable {
         let packetSize: Int
         let delay: Duration
-    }
-
-    /// Removes its file with the last reference.
-    final class TemporaryFile: Sendable {
-        let url: URL
-
-        init(_ url: URL) { self.url = url }
-
-        deinit { try? FileManager.default.removeItem(at: url) }
     }
 
     enum Source: Sendable {

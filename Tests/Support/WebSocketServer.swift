@@ -201,8 +201,8 @@ public final class WebSocketPeer {
     }
 
     private func read(_ count: Int) throws -> Data {
-        var sink = BodySink(keeps: true)
-        try reader.readBody(length: Int64(count), into: &sink)
-        return sink.data
+        var body = ReceivedBody(keeps: true)
+        try reader.readBody(length: Int64(count), into: &body)
+        return body.data
     }
 }

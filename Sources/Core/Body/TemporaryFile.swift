@@ -3,12 +3,12 @@ import CurlewEncoding
 import CurlewHTTP
 
 /// A file that exists for one request: removed when the request has finished, at the latest with the last reference to this object.
-final class TemporaryFile: Sendable {
-    let url: URL
+package final class TemporaryFile: Sendable {
+    package let url: URL
     private let removed = Lock(false)
 
     /// - Parameter url: the file, which need not exist yet.
-    init(_ url: URL) {
+    package init(_ url: URL) {
         self.url = url
     }
 

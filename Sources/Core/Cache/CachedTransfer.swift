@@ -66,7 +66,7 @@ final class CachedTransfer: TransferHandle {
         /// Whether the response is kept from the observer: it validates a stored one, or the fallback takes its place.
         var isWithheld = false
         /// The body received so far.
-        var sink = BodySink.none
+        var sink = StorageSink.none
         /// Whether the URL was invalidated while the response was loaded.
         var isOutdated = false
         var requestTime = 0.0

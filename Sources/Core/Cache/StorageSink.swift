@@ -3,7 +3,7 @@ import CurlewCache
 import CurlewHTTP
 
 /// Where the body of a response goes that is stored: into memory, and once it is large, and the store takes it in pieces, into that.
-enum BodySink: Sendable {
+enum StorageSink: Sendable {
     /// The response is not stored.
     case none
     case memory(Data)
