@@ -264,7 +264,7 @@ extension HTTPRequestOperationManager {
     public struct Archive: Sendable, Codable {
         let baseURL: URL?
         let requestSerializer: RequestSerializerArchive?
-        let responseSerializer: SerializerArchive?
+        let responseSerializer: ResponseSerializerArchive?
         let securityPolicy: SecurityPolicy
         let shouldUseCredentialStorage: Bool
         let maxConcurrentOperationCount: Int
@@ -275,7 +275,7 @@ extension HTTPRequestOperationManager {
     public func archive() -> Archive {
         Archive(
             baseURL: baseURL, requestSerializer: RequestSerializerArchive(requestSerializer),
-            responseSerializer: SerializerArchive(responseSerializer), securityPolicy: securityPolicy,
+            responseSerializer: ResponseSerializerArchive(responseSerializer), securityPolicy: securityPolicy,
             shouldUseCredentialStorage: shouldUseCredentialStorage,
             maxConcurrentOperationCount: operationQueue.maxConcurrentOperationCount)
     }

@@ -69,7 +69,7 @@ public struct OperationArchive: Sendable, Codable {
     /// Why the serializer rejected the response of a finished operation. The name is the key in the archive's format.
     let refusal: Failure?
     /// The serializer, if it is one of this module's.
-    let serializer: SerializerArchive?
+    let serializer: ResponseSerializerArchive?
     /// The bytes of the body received so far, if it is received into memory.
     let data: Data?
     /// The file that the body is, or was, written to.
@@ -110,7 +110,7 @@ extension URLConnectionOperation {
                 version: OperationArchive.currentVersion, kind: archivedKind, request: OperationArchive.Request(storage.request),
                 state: isFinished ? .finished : .ready, response: isFinished || keepsBody ? storage.response.flatMap { .init($0) } : nil,
                 error: storage.error.map { .init($0) }, refusal: isFinished ? rejection.map { .init($0) } : nil,
-                serializer: serializer.flatMap { SerializerArchive($0) },
+                serializer: serializer.flatMap { ResponseSerializerArchive($0) },
                 data: isFinished ? storage.responseData : keepsBody ? memory : nil, outputFile: file?.url,
                 part: keepsBody ? file?.keepForArchive().map { .init($0) } : nil, totalBytesRead: keepsBody ? storage.sink.count : 0,
                 resumption: keepsBody ? storage.resumption : nil,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// An archived response serializer of this module.
-indirect enum SerializerArchive: Sendable, Codable {
+indirect enum ResponseSerializerArchive: Sendable, Codable {
     case http(ResponseAcceptance)
     case json(ResponseAcceptance, readingOptions: UInt, removesKeysWithNullValues: Bool)
     case propertyList(ResponseAcceptance, readOptions: UInt)
     case image(ResponseAcceptance)
     case xmlParser(ResponseAcceptance)
     case xmlDocument(ResponseAcceptance, options: UInt)
-    case compound(ResponseAcceptance, [SerializerArchive])
+    case compound(ResponseAcceptance, [ResponseSerializerArchive])
 
     /// `nil` for a serializer of another module, or one composed of such serializers.
     init?(_ serializer: any ResponseSerialization) {
@@ -23,7 +23,7 @@ indirect enum SerializerArchive: Sendable, Codable {
         case is XMLParserResponseSerializer: self = .xmlParser(acceptance)
         case let document as XMLDocumentResponseSerializer: self = .xmlDocument(acceptance, options: document.options.rawValue)
         case let compound as CompoundResponseSerializer:
-            let parts = compound.serializers.compactMap { SerializerArchive($0) }
+            let parts = compound.serializers.compactMap { ResponseSerializerArchive($0) }
             guard parts.count == compound.serializers.count else { return nil }
             self = .compound(acceptance, parts)
         default: return nil
