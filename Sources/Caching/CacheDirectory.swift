@@ -32,7 +32,7 @@ enum CacheDirectoryTag {
 
     /// Writes the tag into a directory that has none. A failure is ignored, because the cache works without the tag.
     static func put(into directory: String) {
-        guard let file = Descriptor(directory + "/" + name, O_WRONLY | O_CREAT | O_EXCL) else { return }
+        guard let file = PrivateFile.open(directory + "/" + name, O_WRONLY | O_CREAT | O_EXCL) else { return }
         try? file.write(Data(text.utf8))
     }
 }

@@ -118,7 +118,7 @@ struct CacheFiles: Sendable {
     /// Removes a temporary file unless its writer is alive: writers hold a lock on their files.
     @discardableResult
     private func removeAbandoned(_ path: String) -> Bool {
-        guard let file = Descriptor(path, O_RDONLY), file.lock() else { return false }
+        guard let file = PrivateFile.open(path, O_RDONLY), file.lock() else { return false }
         return unlink(path) == 0
     }
 
@@ -145,14 +145,14 @@ struct CacheFiles: Sendable {
         for _ in 0..<100 {
             path = temporaryDirectory + "/" + UUID().uuidString
             let flags = O_WRONLY | O_CREAT | O_EXCL
-            var opened = Descriptor(path, flags)
+            var opened = PrivateFile.open(path, flags)
             if opened == nil, errno == ENOENT || errno == ENOTDIR {
                 try makeDirectory()
-                opened = Descriptor(path, flags)
+                opened = PrivateFile.open(path, flags)
             }
             guard let file = opened else { throw FileError.writing(path, errno) }
             // A store sweeping between these two lines holds the lock or has removed the file. Some file systems have no locks at all.
-            if file.lock() || errno != EWOULDBLOCK, file.status.map({ $0.st_nlink > 0 }) ?? true { return (file, path) }
+            if file.lock() || errno != EWOULDBLOCK, file.regularStatus.map({ $0.st_nlink > 0 }) ?? true { return (file, path) }
             unlink(path)
         }
         throw FileError.writing(path, EAGAIN)
@@ -178,14 +178,14 @@ struct CacheFiles: Sendable {
 
     private func openLock(creating: Bool) throws -> Descriptor? {
         let path = entries + "/.lock"
-        if let file = Descriptor(path, O_RDWR | (creating ? O_CREAT : 0)) { return file }
+        if let file = PrivateFile.open(path, O_RDWR | (creating ? O_CREAT : 0)) { return file }
         switch errno {
         case ENOENT where creating, ENOTDIR where creating:
             try makeDirectory()
-            return Descriptor(path, O_RDWR | O_CREAT)
+            return PrivateFile.open(path, O_RDWR | O_CREAT)
         case ELOOP, EISDIR, ENXIO:
             removeTree(path)
-            return Descriptor(path, O_RDWR | O_CREAT)
+            return PrivateFile.open(path, O_RDWR | O_CREAT)
         default: return nil
         }
     }

@@ -238,7 +238,7 @@ final class CacheIndex {
     // MARK: The queue
 
     private func queue() -> EvictionQueue? {
-        if opened == nil, lock != nil { opened = Descriptor(files.queuePath, O_RDWR).flatMap { EvictionQueue($0) } }
+        if opened == nil, lock != nil { opened = PrivateFile.open(files.queuePath, O_RDWR).flatMap { EvictionQueue($0) } }
         return opened
     }
 

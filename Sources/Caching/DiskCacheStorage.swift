@@ -101,7 +101,7 @@ public final class DiskCacheStorage: CacheStorage {
     /// Reads head, key and metadata, calls `rest` for the remainder, and removes a file that is not a valid entry for the key.
     func read<Value>(_ key: CacheKey, _ rest: (Opened) throws(SystemError) -> Value?) throws -> Value? {
         let path = files.path(of: key)
-        guard let file = Descriptor(path, O_RDONLY) else {
+        guard let file = PrivateFile.open(path, O_RDONLY) else {
             switch errno {
             case ENOENT, ENOTDIR: return nil
             case ELOOP, ENXIO, EISDIR: break
@@ -110,7 +110,7 @@ public final class DiskCacheStorage: CacheStorage {
             try removeInvalid(key, seen: nil, hasSize: false)
             return nil
         }
-        let status = file.status
+        let status = file.regularStatus
         var hasSize = false
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: min(Int(status?.st_size ?? 0), Self.firstRead), alignment: 8)
         defer { buffer.deallocate() }
@@ -170,7 +170,7 @@ public final class DiskCacheStorage: CacheStorage {
         if isKnown, isUsedNow { return true }
         // A change by another program before the time of use is set would not be seen after that.
         let isUnchanged = opened.file.status.map { VerifiedFiles.isSame($0, opened.status) } ?? false
-        if !isUsedNow { opened.file.setUsed(at: time) }
+        if !isUsedNow { opened.file.setModified(at: time) }
         if isUnchanged, let status = opened.file.status { verified.insert(status, hash: expected) }
         return true
     }
@@ -181,7 +181,7 @@ public final class DiskCacheStorage: CacheStorage {
     /// - Throws: `CocoaError` if the directory can't be read.
     public func forEachEntry(_ visit: (_ key: CacheKey, _ metadata: Data, _ bodyLength: Int64) -> Bool) throws {
         for found in try files.scan() {
-            guard let file = Descriptor(files.path(of: found.name), O_RDONLY), let status = file.status,
+            guard let file = PrivateFile.open(files.path(of: found.name), O_RDONLY), let status = file.regularStatus,
                 let head = (try? file.read(EntryHead.size)).flatMap({ EntryHead($0, fileSize: Int64(status.st_size)) }),
                 let key = try? file.read(head.keyLength), let metadata = try? file.read(head.metadataLength),
                 head.agrees(with: key, metadata)
@@ -206,7 +206,7 @@ public final class DiskCacheStorage: CacheStorage {
         for isLastTry in [false, true] {
             let isPlaced = try files.withTemporaryFile { file, temporaryPath throws(SystemError) in
                 for part in [head.bytes, key.bytes, entry.metadata, entry.body] { try file.write(part) }
-                file.setUsed(at: now())
+                file.setModified(at: now())
             } place: { temporaryPath in
                 try place(temporaryPath, for: key, size: head.fileSize)
             }

@@ -82,13 +82,13 @@ final class DiskEntryWriter: CacheEntryWriter, @unchecked Sendable {  // used by
         }
         file.seek(to: 0)
         do throws(SystemError) { try file.write(head.bytes) } catch { throw FileError.writing(path, error.code) }
-        file.setUsed(at: storage.now())
+        file.setModified(at: storage.now())
         guard try storage.place(path, for: key, size: head.fileSize) else { throw FileError.writing(path, ENOENT) }
     }
 }
 
 /// Reads a body from an open file: a replaced or removed entry's file has no name any more, and is unchanged.
-final class DiskBodyReader: FileBodyReader, @unchecked Sendable {  // the descriptor's only mutable state, its position, is not used
+final class DiskBodyReader: FileBodyReader {
     private static let piece = 256 << 10
 
     let length: Int64

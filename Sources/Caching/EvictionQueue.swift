@@ -36,7 +36,7 @@ final class EvictionQueue {
 
     /// Opens the queue in a file; `nil` if it is none.
     init?(_ file: Descriptor) {
-        guard let status = file.status, let bytes = try? file.read(Self.slot, at: 0),
+        guard let status = file.regularStatus, let bytes = try? file.read(Self.slot, at: 0),
             let words = CheckedWords.words(bytes, count: Self.wordCount), words[0] == Self.magic, let taken = Int(exactly: words[1])
         else { return nil }
         // A torn record at the end is overwritten.

@@ -18,15 +18,6 @@ import Musl
 import Darwin
 #endif
 
-/// The value of `UTIME_OMIT` (POSIX, futimens), a macro that is not imported.
-let omittedTime: Int = {
-    #if canImport(Darwin)
-    -2
-    #else
-    (1 << 30) - 2
-    #endif
-}()
-
 /// The directory of the user's caches; `nil` for a user without a home.
 var userCacheDirectory: URL? {
     #if canImport(Darwin)

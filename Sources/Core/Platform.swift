@@ -51,18 +51,15 @@ func uptimeOfDispatch() -> Nanoseconds {
 #if os(Linux)
 /// Opens a new unnamed file in a directory for reading and writing (open(2), `O_TMPFILE`); `nil` if the file system does not support that,
 /// or the file could not be linked later.
-func openUnnamedFile(in directory: String, mode: mode_t) -> Int32? {
+func openUnnamedFile(in directory: String, mode: mode_t) -> Descriptor? {
     // O_TMPFILE, which Swift does not import.
-    let descriptor = open(directory, 0o20_000_000 | O_DIRECTORY | O_RDWR | O_CLOEXEC, mode)
-    guard descriptor >= 0 else { return nil }
-    if access("/proc/self/fd/\(descriptor)", F_OK) == 0 { return descriptor }
-    _ = close(descriptor)
-    return nil
+    guard let file = Descriptor.open(directory, 0o20_000_000 | O_DIRECTORY | O_RDWR, mode: mode) else { return nil }
+    return access("/proc/self/fd/\(file.number)", F_OK) == 0 ? file : nil
 }
 
 /// Links a file of ``openUnnamedFile(in:mode:)`` to a path, which must not exist; returns 0 or `errno`.
-func linkUnnamedFile(_ descriptor: Int32, to path: String) -> Int32 {
-    linkat(AT_FDCWD, "/proc/self/fd/\(descriptor)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno
+func linkUnnamedFile(_ file: Descriptor, to path: String) -> Int32 {
+    linkat(AT_FDCWD, "/proc/self/fd/\(file.number)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno
 }
 
 /// The argument of `FICLONERANGE` (ioctl_ficlonerange(2)).
@@ -75,12 +72,12 @@ private struct FileCloneRange {
 
 /// Makes a file share the blocks of a range of another one; `false` if the file system can't, or the range does not begin and end with a
 /// block, or at the end of the file.
-func cloneRange(_ range: FileRange, to descriptor: Int32, at offset: Int64) -> Bool {
+func cloneRange(_ range: FileRange, to file: Descriptor, at offset: Int64) -> Bool {
     var argument = FileCloneRange(
         source: Int64(range.descriptor), sourceOffset: UInt64(range.offset), sourceLength: UInt64(range.count),
         destinationOffset: UInt64(offset))
     // FICLONERANGE, which Swift does not import: _IOW(0x94, 13, struct file_clone_range).
-    return withUnsafeMutablePointer(to: &argument) { ioctl(descriptor, 0x4020_940D, UnsafeMutableRawPointer($0)) } == 0
+    return withUnsafeMutablePointer(to: &argument) { ioctl(file.number, 0x4020_940D, UnsafeMutableRawPointer($0)) } == 0
 }
 
 private typealias CopyFileRange =
@@ -91,11 +88,11 @@ private let copyFileRange = processFunction("copy_file_range", as: CopyFileRange
 
 /// Copies the first bytes of a range of a file to the position of another one, which moves; returns their number, `nil` if the system can't
 /// copy between these files, or nothing is there.
-func copyRange(_ range: FileRange, atMost limit: Int64, to descriptor: Int32) -> Int64? {
+func copyRange(_ range: FileRange, atMost limit: Int64, to file: Descriptor) -> Int64? {
     guard let copyFileRange else { return nil }
     var offset = range.offset
     while true {
-        let count = copyFileRange(range.descriptor, &offset, descriptor, nil, Int(min(range.count, limit)), 0)
+        let count = copyFileRange(range.descriptor, &offset, file.number, nil, Int(min(range.count, limit)), 0)
         if count < 0, errno == EINTR { continue }
         // A full disk is told by the write that follows.
         return count > 0 ? Int64(count) : nil
@@ -103,16 +100,16 @@ func copyRange(_ range: FileRange, atMost limit: Int64, to descriptor: Int32) ->
 }
 #else
 /// Always `false`: macOS shares the blocks of whole files only.
-func cloneRange(_ range: FileRange, to descriptor: Int32, at offset: Int64) -> Bool { false }
+func cloneRange(_ range: FileRange, to file: Descriptor, at offset: Int64) -> Bool { false }
 
 /// Always `nil`.
-func copyRange(_ range: FileRange, atMost limit: Int64, to descriptor: Int32) -> Int64? { nil }
+func copyRange(_ range: FileRange, atMost limit: Int64, to file: Descriptor) -> Int64? { nil }
 
 /// Always `nil`: only Linux has unnamed files.
-func openUnnamedFile(in directory: String, mode: mode_t) -> Int32? { nil }
+func openUnnamedFile(in directory: String, mode: mode_t) -> Descriptor? { nil }
 
 /// Always `ENOTSUP`.
-func linkUnnamedFile(_ descriptor: Int32, to path: String) -> Int32 { ENOTSUP }
+func linkUnnamedFile(_ file: Descriptor, to path: String) -> Int32 { ENOTSUP }
 #endif
 
 #if canImport(Network)

@@ -13,12 +13,3 @@ var systemStart: String? {
     nil
     #endif
 }
-
-/// Writes a file's data to the disk.
-func syncData(_ descriptor: Int32) -> Int32 {
-    #if os(Linux)
-    fdatasync(descriptor)
-    #else
-    fsync(descriptor)
-    #endif
-}

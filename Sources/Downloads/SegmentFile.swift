@@ -34,8 +34,8 @@ final class SegmentFile: Sendable {
     private struct State {
         var header: Header?
         var written = ByteRanges()
-        /// The record's descriptor, and the lines that it has; −1 without a record.
-        var record: Int32 = -1
+        /// The open record, and the lines that it has; `nil` without a record.
+        var record: Descriptor?
         var lines = 0
         var isOpen = true
     }
@@ -47,7 +47,7 @@ final class SegmentFile: Sendable {
     /// Who answers the requests (``SessionManager/responder(to:_:)``): bytes of another one are not continued.
     private let responder: String?
     private let part: PartFile
-    private let descriptor: Int32
+    private let file: Descriptor
     private let state = Lock(State())
 
     private var recordURL: URL { part.url.appendingPathExtension("state") }
@@ -65,14 +65,8 @@ final class SegmentFile: Sendable {
             guard access(url.path, F_OK) == 0 else { throw FileError.writing(url.deletingLastPathComponent().path, code) }
             throw SegmentedDownloadError.inUse(url)
         }
-        self.part = part
-        descriptor = open(url.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else { throw FileError.writing(url.path, errno) }
-    }
-
-    deinit {
-        if descriptor >= 0 { _ = systemClose(descriptor) }
-        state.withLock { if $0.record >= 0 { _ = systemClose($0.record) } }
+        guard let file = Descriptor.open(url.path, O_RDWR | O_NOFOLLOW) else { throw FileError.writing(url.path, errno) }
+        (self.part, self.file) = (part, file)
     }
 
     // MARK: The record
@@ -117,12 +111,10 @@ final class SegmentFile: Sendable {
     /// Empties the file for a version, whose ranges are recorded if it can be recognized later.
     func begin(_ version: EntityVersion?, from source: String, _ receipt: SegmentReceipt? = nil) throws {
         try state.withLock { state in
-            closeRecord(&state)
+            state.record = nil
             // In this order, so that bytes are at no moment described by the record of another version.
             unlink(recordURL.path)
-            guard ftruncate(descriptor, 0) == 0, ftruncate(descriptor, off_t(version?.total ?? 0)) == 0 else {
-                throw FileError.writing(url.path, errno)
-            }
+            guard file.truncate(), file.truncate(to: version?.total ?? 0) else { throw FileError.writing(url.path, errno) }
             state.written = ByteRanges()
             state.header = version.map {
                 Header(source: source, version: $0, system: systemStart, responder: responder, receipt: receipt)
@@ -134,8 +126,8 @@ final class SegmentFile: Sendable {
     /// Replaces the record by one that has each range once, after the bytes have reached the disk.
     private func rewrite(_ state: inout State) throws {
         guard let header = state.header else { return }
-        closeRecord(&state)
-        guard syncData(descriptor) == 0 else { throw FileError.writing(url.path, errno) }
+        state.record = nil
+        guard file.syncData() else { throw FileError.writing(url.path, errno) }
         let current = Header(
             source: header.source, version: header.version, system: systemStart, responder: responder, receipt: header.receipt)
         let encoder = JSONEncoder()
@@ -144,14 +136,9 @@ final class SegmentFile: Sendable {
         for range in state.written.ranges { text += "+ \(range.lowerBound) \(range.upperBound)\n" }
         text += "=\n"
         try PrivateFile.replace(recordURL.path, with: Data(text.utf8))
-        state.record = open(recordURL.path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
-        guard state.record >= 0 else { throw FileError.writing(recordURL.path, errno) }
+        state.record = Descriptor.open(recordURL.path, O_WRONLY | O_APPEND | O_NOFOLLOW)
+        guard state.record != nil else { throw FileError.writing(recordURL.path, errno) }
         state.lines = state.written.ranges.count + 2
-    }
-
-    private func closeRecord(_ state: inout State) {
-        if state.record >= 0 { _ = systemClose(state.record) }
-        state.record = -1
     }
 
     /// Records that a range has been written.
@@ -159,21 +146,17 @@ final class SegmentFile: Sendable {
         guard !range.isEmpty else { return }
         try state.withLock { state in
             state.written.insert(range)
-            guard state.record >= 0 else { return }
+            guard state.record != nil else { return }
             try append("+ \(range.lowerBound) \(range.upperBound)\n", &state)
             if state.lines > Self.mostLines { try rewrite(&state) }
         }
     }
 
     private func append(_ line: String, _ state: inout State) throws {
-        let bytes = Array(line.utf8)
-        var count = systemWrite(state.record, bytes)
-        while count < 0, errno == EINTR { count = systemWrite(state.record, bytes) }
-        guard count == bytes.count else {
-            let code = count < 0 ? errno : ENOSPC
+        do throws(SystemError) { try state.record?.write(Array(line.utf8)) } catch {
             // Half a line would be read as an error of the whole record.
-            closeRecord(&state)
-            throw FileError.writing(recordURL.path, code)
+            state.record = nil
+            throw FileError.writing(recordURL.path, error.code)
         }
         state.lines += 1
     }
@@ -182,16 +165,7 @@ final class SegmentFile: Sendable {
 
     /// Writes bytes at a position.
     func write(_ bytes: UnsafeRawBufferPointer, at position: Int64) throws {
-        var (rest, position) = (bytes, position)
-        while !rest.isEmpty {
-            let count = pwrite(descriptor, rest.baseAddress, rest.count, off_t(position))
-            guard count > 0 else {
-                if count < 0, errno == EINTR { continue }
-                throw FileError.writing(url.path, count < 0 ? errno : ENOSPC)
-            }
-            rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-            position += Int64(count)
-        }
+        do throws(SystemError) { try file.write(bytes, at: position) } catch { throw FileError.writing(url.path, error.code) }
     }
 
     /// What differs from its digest: the algorithm, and both.
@@ -199,32 +173,30 @@ final class SegmentFile: Sendable {
 
     /// Reads the whole into a check of its digests. Blocks; throws `CancellationError` once `isCancelled` says so.
     func check(_ digests: [String: Data], until isCancelled: () -> Bool) throws -> Mismatch? {
-        try Self.check(digests, of: descriptor, path: url.path, until: isCancelled)
+        try Self.check(digests, of: file, path: url.path, until: isCancelled)
     }
 
     /// The same for a file at a URL.
     static func check(_ digests: [String: Data], at file: URL, until isCancelled: () -> Bool) throws -> Mismatch? {
-        let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { throw FileError.reading(file.path, errno) }
-        defer { _ = systemClose(descriptor) }
-        return try check(digests, of: descriptor, path: file.path, until: isCancelled)
+        let path = file.path
+        guard let file = Descriptor.open(path, O_RDONLY | O_NONBLOCK) else { throw FileError.reading(path, errno) }
+        return try check(digests, of: file, path: path, until: isCancelled)
     }
 
     private static func check(
-        _ digests: [String: Data], of descriptor: Int32, path: String, until isCancelled: () -> Bool
+        _ digests: [String: Data], of file: Descriptor, path: String, until isCancelled: () -> Bool
     ) throws -> Mismatch? {
         var check = DigestCheck(digests)
-        var position: off_t = 0
+        var position: Int64 = 0
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         defer { buffer.deallocate() }
         while true {
             guard !isCancelled() else { throw CancellationError() }
-            let count = pread(descriptor, buffer.baseAddress, buffer.count, position)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw FileError.reading(path, errno) }
-            guard count > 0 else { return check.mismatch() }
+            let count: Int
+            do throws(SystemError) { count = try file.read(into: buffer, at: position) } catch { throw FileError.reading(path, error.code) }
             check.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            position += off_t(count)
+            guard count == buffer.count else { return check.mismatch() }
+            position += Int64(count)
         }
     }
 
@@ -232,7 +204,7 @@ final class SegmentFile: Sendable {
 
     /// Moves the complete file to its destination, in the same directory, and removes the record.
     func commit(to destination: URL, length: Int64, replacing: Bool, mark: ((Int32) -> Void)?) throws {
-        guard ftruncate(descriptor, off_t(length)) == 0 else { throw FileError.writing(url.path, errno) }
+        guard file.truncate(to: length) else { throw FileError.writing(url.path, errno) }
         if let mark { part.setMark(mark) }
         try part.close()
         let record = recordURL
@@ -243,9 +215,9 @@ final class SegmentFile: Sendable {
     /// Ends the use of the file: it is kept with its record, or removed if it can't be resumed.
     func end() {
         let isKept = state.withLock { state in
-            guard state.record >= 0, state.written.count > 0, syncData(descriptor) == 0 else { return false }
+            guard state.record != nil, state.written.count > 0, file.syncData() else { return false }
             try? append("=\n", &state)
-            closeRecord(&state)
+            state.record = nil
             return true
         }
         if !isKept { discard() }
@@ -257,6 +229,3 @@ final class SegmentFile: Sendable {
         part.discard()
     }
 }
-
-private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
-private func systemWrite(_ descriptor: Int32, _ bytes: [UInt8]) -> Int { write(descriptor, bytes, bytes.count) }

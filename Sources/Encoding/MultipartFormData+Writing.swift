@@ -164,16 +164,13 @@ private final class PartReader {
 
     private func read(_ url: URL, length: UInt64, _ sink: Sink) throws {
         // Opened without blocking, in case the file has been replaced by a pipe; a regular file ignores the flag.
-        let descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { throw CurlewError.multipartEncodingFailed(reason: .bodyPartInputStreamCreationFailed(for: url)) }
-        defer { close(descriptor) }
+        guard let file = Descriptor.open(url.path, O_RDONLY | O_NONBLOCK) else {
+            throw CurlewError.multipartEncodingFailed(reason: .bodyPartInputStreamCreationFailed(for: url))
+        }
         try copy(length: length, to: sink) { piece in
-            var count = systemRead(descriptor, piece)
-            while count < 0, errno == EINTR { count = systemRead(descriptor, piece) }
-            guard count >= 0 else {
-                throw CurlewError.multipartEncodingFailed(reason: .inputStreamReadFailed(error: FileError.reading(url.path, errno)))
+            do throws(SystemError) { return try file.read(into: piece) } catch {
+                throw CurlewError.multipartEncodingFailed(reason: .inputStreamReadFailed(error: FileError.reading(url.path, error.code)))
             }
-            return count
         }
     }
 
@@ -214,20 +211,20 @@ private final class PartReader {
 /// A new file, written through a buffer.
 private final class OutputFile {
     private let url: URL
-    private var descriptor: Int32
-    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 16)
+    private let file: Descriptor
+    private let buffer: UnsafeMutableRawBufferPointer
     private var count = 0
 
     init(_ url: URL, permissions: mode_t) throws(CurlewError) {
-        self.url = url
-        descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions)
-        guard descriptor < 0 else { return }
-        let exists = errno == EEXIST
-        throw .multipartEncodingFailed(reason: exists ? .outputStreamFileAlreadyExists(at: url) : .outputStreamCreationFailed(for: url))
+        guard let file = Descriptor.open(url.path, O_WRONLY | O_CREAT | O_EXCL, mode: permissions) else {
+            let exists = errno == EEXIST
+            throw .multipartEncodingFailed(reason: exists ? .outputStreamFileAlreadyExists(at: url) : .outputStreamCreationFailed(for: url))
+        }
+        (self.url, self.file) = (url, file)
+        buffer = .allocate(byteCount: 64 * 1024, alignment: 16)
     }
 
     deinit {
-        if descriptor >= 0 { _ = systemClose(descriptor) }
         buffer.deallocate()
     }
 
@@ -244,14 +241,12 @@ private final class OutputFile {
 
     func close() throws(CurlewError) {
         try flush()
-        defer { descriptor = -1 }
-        guard systemClose(descriptor) == 0 else { throw failure(errno) }
+        do throws(SystemError) { try file.close() } catch { throw failure(error) }
     }
 
     /// Closes and removes the file.
     func discard() {
-        if descriptor >= 0 { _ = systemClose(descriptor) }
-        descriptor = -1
+        try? file.close()
         unlink(url.path)
     }
 
@@ -261,24 +256,10 @@ private final class OutputFile {
     }
 
     private func writeAll(_ bytes: UnsafeRawBufferPointer) throws(CurlewError) {
-        var rest = bytes
-        while !rest.isEmpty {
-            let written = systemWrite(descriptor, rest)
-            if written < 0, errno == EINTR { continue }
-            guard written > 0 else { throw failure(written < 0 ? errno : ENOSPC) }
-            rest = UnsafeRawBufferPointer(rebasing: rest[written...])
-        }
+        do throws(SystemError) { try file.write(bytes) } catch { throw failure(error) }
     }
 
-    private func failure(_ code: Int32) -> CurlewError {
-        .multipartEncodingFailed(reason: .outputStreamWriteFailed(error: FileError.writing(url.path, code)))
+    private func failure(_ error: SystemError) -> CurlewError {
+        .multipartEncodingFailed(reason: .outputStreamWriteFailed(error: FileError.writing(url.path, error.code)))
     }
 }
-
-private func systemRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-    read(descriptor, buffer.baseAddress, buffer.count)
-}
-
-private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int { write(descriptor, bytes.baseAddress, bytes.count) }
-
-private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }

@@ -19,8 +19,9 @@ import CurlewTransport
 public final class HARRecorder: EventMonitor {
     private enum Target {
         case memory
-        /// The descriptor, and the offset of the end of the last entry; −1 after ``HARRecorder/close()``.
-        case file(descriptor: Int32, end: Int64)
+        /// The open file, and the offset of the end of the last entry.
+        case file(Descriptor, end: Int64)
+        case closed
     }
 
     private struct State {
@@ -55,37 +56,34 @@ public final class HARRecorder: EventMonitor {
     public init(file: URL, redacting: Bool = true) throws {
         redacts = redacting
         let beginning = try Self.beginning()
-        let descriptor = try Self.makeFile(at: file.path, beginning + Self.end)
-        state = Lock(State(target: .file(descriptor: descriptor, end: Int64(beginning.count))))
+        let file = try Self.makeFile(at: file.path, beginning + Self.end)
+        state = Lock(State(target: .file(file, end: Int64(beginning.count))))
     }
 
     /// Creates a recorder that writes to an open, empty file, which it closes.
-    package init(descriptor: Int32, redacting: Bool = true) throws {
+    package init(descriptor: Descriptor, redacting: Bool = true) throws {
         redacts = redacting
         let beginning = try Self.beginning()
         try Self.write(beginning + Self.end, to: descriptor, at: 0)
-        state = Lock(State(target: .file(descriptor: descriptor, end: Int64(beginning.count))))
+        state = Lock(State(target: .file(descriptor, end: Int64(beginning.count))))
     }
 
     /// Creates a locked file with contents, and gives it a path. A file there keeps its contents for those that have it open.
-    private static func makeFile(at path: String, _ contents: Data) throws -> Int32 {
+    private static func makeFile(at path: String, _ contents: Data) throws -> Descriptor {
         // Created empty if there is none, so that of several recorders one gets the lock.
-        let old = PrivateFile.open(path, O_WRONLY | O_CREAT)
-        guard old >= 0 else { throw error(errno, path) }
-        defer { closeDescriptor(old) }
-        guard flock(old, LOCK_EX | LOCK_NB) == 0 else { throw error(errno, path) }
-        var (locked, named) = (stat(), stat())
-        guard fstat(old, &locked) == 0, locked.st_mode & S_IFMT == S_IFREG else { throw error(EINVAL, path) }
+        guard let old = PrivateFile.open(path, O_WRONLY | O_CREAT), old.lock() else { throw error(errno, path) }
+        defer { try? old.close() }
+        guard let locked = old.regularStatus else { throw error(EINVAL, path) }
+        var named = stat()
         // Another recorder had the lock, and has replaced the file.
         guard lstat(path, &named) == 0, locked.st_ino == named.st_ino, locked.st_dev == named.st_dev else { throw error(EWOULDBLOCK, path) }
-        guard let (descriptor, new) = PrivateFile.create(beside: path) else { throw error(errno, path) }
+        guard let (file, new) = PrivateFile.create(beside: path) else { throw error(errno, path) }
         do {
-            guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw error(errno, path) }
-            try write(contents, to: descriptor, at: 0)
+            guard file.lock() else { throw error(errno, path) }
+            try write(contents, to: file, at: 0)
             guard rename(new, path) == 0 else { throw error(errno, path) }
-            return descriptor
+            return file
         } catch {
-            closeDescriptor(descriptor)
             unlink(new)
             throw error
         }
@@ -98,17 +96,9 @@ public final class HARRecorder: EventMonitor {
             userInfo: ["NSFilePath": path, "NSLocalizedDescription": "The archive \"\(path)\" can't be created: \(reason)"])
     }
 
-    deinit {
-        close()
-    }
-
     /// Closes the file; later exchanges are not recorded. Further calls do nothing.
     public func close() {
-        state.withLock { state in
-            guard case .file(let descriptor, let end) = state.target, end >= 0 else { return }
-            closeDescriptor(descriptor)
-            state.target = .file(descriptor: -1, end: -1)
-        }
+        state.withLock { if case .file = $0.target { $0.target = .closed } }
     }
 
     /// The number of entries so far.
@@ -144,19 +134,19 @@ public final class HARRecorder: EventMonitor {
                 let bytes = try Self.encoder.encode(entry)
                 switch state.target {
                 case .memory: state.entries.append(bytes)
-                case .file(_, -1): return
-                case .file(let descriptor, let end):
+                case .closed: return
+                case .file(let file, let end):
                     let separator = Data((state.count == 0 ? "" : ",\n").utf8)
                     // In one call, over the end of the archive: a program killed at any time leaves a complete one.
                     do {
-                        try Self.write(separator + bytes + Self.end, to: descriptor, at: end)
+                        try Self.write(separator + bytes + Self.end, to: file, at: end)
                     } catch {
                         // The end of the archive returns to where it was, where it needs no space.
-                        try Self.write(Self.end, to: descriptor, at: end)
-                        ftruncate(descriptor, off_t(end) + off_t(Self.end.count))
+                        try Self.write(Self.end, to: file, at: end)
+                        file.truncate(to: end + Int64(Self.end.count))
                         throw error
                     }
-                    state.target = .file(descriptor: descriptor, end: end + Int64(separator.count + bytes.count))
+                    state.target = .file(file, end: end + Int64(separator.count + bytes.count))
                 }
                 state.count += 1
             } catch {
@@ -179,21 +169,9 @@ public final class HARRecorder: EventMonitor {
         return Data(#"{"log":{"version":"1.2","creator":"#.utf8) + creator + Data(#","entries":["#.utf8) + Data("\n".utf8)
     }
 
-    private static func write(_ bytes: Data, to descriptor: Int32, at offset: Int64) throws {
-        try bytes.withUnsafeBytes { buffer in
-            var written = 0
-            while written < buffer.count {
-                let count = pwrite(
-                    descriptor, buffer.baseAddress.map { $0 + written }, buffer.count - written, off_t(offset) + off_t(written))
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
-                written += count
-            }
+    private static func write(_ bytes: Data, to file: Descriptor, at offset: Int64) throws {
+        do throws(SystemError) { try file.write(bytes, at: offset) } catch {
+            throw POSIXError(POSIXErrorCode(rawValue: error.code) ?? .EIO)
         }
     }
-}
-
-/// Closes a descriptor. Outside the recorder, whose own `close` hides the system's.
-private func closeDescriptor(_ descriptor: Int32) {
-    _ = close(descriptor)
 }

@@ -65,6 +65,24 @@ func decoded(_ bytes: Data, in encoding: String.Encoding, named name: String) ->
 }
 #endif
 
+/// Writes a file's bytes to the disk, without what of its status they don't need.
+func fsyncData(_ descriptor: Int32) -> Int32 {
+    #if os(Linux)
+    fdatasync(descriptor)
+    #else
+    fsync(descriptor)
+    #endif
+}
+
+/// The value of `UTIME_OMIT` (POSIX, futimens), a macro that is not imported.
+let omittedTime: Int = {
+    #if canImport(Darwin)
+    -2
+    #else
+    (1 << 30) - 2
+    #endif
+}()
+
 extension stat {
     /// The time of the last change of the file's contents.
     package var modificationTime: timespec {

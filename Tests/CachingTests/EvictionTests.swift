@@ -41,12 +41,12 @@ import Testing
     }
 
     private func openQueue() throws -> EvictionQueue {
-        try #require(Descriptor(queuePath, O_RDWR).flatMap { EvictionQueue($0) })
+        try #require(PrivateFile.open(queuePath, O_RDWR).flatMap { EvictionQueue($0) })
     }
 
     /// Writes the state to the lock file.
     private func setState(_ total: Int64, _ count: Int64, _ change: CacheState.Change) throws {
-        let file = try #require(Descriptor(url.path + "/v2/.lock", O_RDWR))
+        let file = try #require(PrivateFile.open(url.path + "/v2/.lock", O_RDWR))
         var state = CacheState(total: total, count: count)
         state.change = change
         CacheState.write(state, file)
@@ -162,7 +162,7 @@ import Testing
     @Test func `What was stored without the lock is counted once the lock is there again`() throws {
         let storage = DiskCacheStorage(directory: url, capacity: 1 << 20, lockTimeout: .milliseconds(1), now: clock.next)
         try fill(storage, 0..<2)
-        var holder = Descriptor(url.path + "/v2/.lock", O_RDWR)
+        var holder = PrivateFile.open(url.path + "/v2/.lock", O_RDWR)
         #expect(holder?.lock() == true)
         try fill(storage, 2..<4)
         holder = nil
@@ -242,13 +242,13 @@ import Testing
     /// Adds entries to the index of a store that have no files.
     private func addMadeUp(_ count: Int, to storage: DiskCacheStorage) throws {
         let (block, path) = (1_000, storage.files.queuePath)
-        let queue = try #require(Descriptor(path, O_RDWR).flatMap { EvictionQueue($0) })
+        let queue = try #require(PrivateFile.open(path, O_RDWR).flatMap { EvictionQueue($0) })
         try queue.append((0..<block).map(Self.madeUp))
-        let file = try #require(Descriptor(path, O_RDWR))
+        let file = try #require(PrivateFile.open(path, O_RDWR))
         let end = Int64(try #require(file.status).st_size)
         let bytes = try file.read(48 * block, at: end - Int64(48 * block))
         for number in 0..<(count / block - 1) { try file.write(bytes, at: end + Int64(number * bytes.count)) }
-        let lock = try #require(Descriptor(storage.directory.path + "/v2/.lock", O_RDWR))
+        let lock = try #require(PrivateFile.open(storage.directory.path + "/v2/.lock", O_RDWR))
         var state = try #require(CacheState.read(lock))
         state.add(size: Int64(count) * 1_000, count: Int64(count))
         CacheState.write(state, lock)

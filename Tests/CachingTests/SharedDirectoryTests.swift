@@ -52,7 +52,7 @@ import Testing
         let storage = DiskCacheStorage(directory: url, capacity: 2000)
         try storage.store(CacheEntry(body: Data()), for: CacheKey("a"))
         try Data(repeating: 0, count: 50).write(to: directory.file("cache/v2/.new/dead"))
-        let living = try #require(Descriptor(url.path + "/v2/.new/living", O_WRONLY | O_CREAT | O_EXCL))
+        let living = try #require(PrivateFile.open(url.path + "/v2/.new/living", O_WRONLY | O_CREAT | O_EXCL))
         #expect(living.lock())
         try storage.store(CacheEntry(body: Data(count: 1950)), for: CacheKey("b"))
         let names = try FileManager.default.contentsOfDirectory(atPath: url.path + "/v2/.new")
@@ -78,7 +78,7 @@ import Testing
     @Test func aLockHeldForeverDoesNotBlock() throws {
         let storage = DiskCacheStorage(directory: url, capacity: 5000, lockTimeout: .milliseconds(1))
         try storage.store(CacheEntry(body: Data(count: 10)), for: CacheKey("a"))
-        let holder = try #require(Descriptor(url.path + "/v2/.lock", O_RDWR))
+        let holder = try #require(PrivateFile.open(url.path + "/v2/.lock", O_RDWR))
         #expect(holder.lock())
         for number in 0..<20 { try storage.store(CacheEntry(body: Data(count: 1000)), for: CacheKey("\(number)")) }
         #expect(try storage.entry(for: CacheKey("19")) != nil)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 import CurlewTestSupport
 import Foundation
 import Testing
@@ -50,11 +51,11 @@ import Testing
         try storage.store(CacheEntry(body: body), for: key)
         for _ in 0..<2 { #expect(try read(way, of: storage) == body) }
         let path = storage.files.path(of: key)
-        let file = try #require(Descriptor(path, O_RDWR))
+        let file = try #require(PrivateFile.open(path, O_RDWR))
         let status = try #require(file.status)
         try file.write(Data([body[50_000] ^ 1]), at: Int64(status.st_size) - 50_000)
         // Another program may set the time of modification back, but not that of change.
-        if keepsTime { file.setUsed(at: status.modificationTime) }
+        if keepsTime { file.setModified(at: status.modificationTime) }
         #expect(try read(way, of: storage) == nil)
         #expect(!FileManager.default.fileExists(atPath: path))
         #expect(try storage.size == 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 import CurlewHAR
+import CurlewHTTP
 import CurlewSessionTestSupport
 import CurlewTestSupport
 import Testing
@@ -194,7 +195,7 @@ import Testing
         try #require(descriptor >= 0)
         defer { close(descriptor) }
         let file = URL(fileURLWithPath: "/proc/self/fd/\(descriptor)")
-        let recorder = try HARRecorder(descriptor: dup(descriptor))
+        let recorder = try HARRecorder(descriptor: Descriptor(dup(descriptor)))
         let manager = makeManager { $0.eventMonitors = [recorder] }
         _ = try await manager.request(server.url("/json")).serializingData().value
         #expect(await eventually { recorder.count == 1 })

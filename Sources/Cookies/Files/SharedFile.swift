@@ -39,27 +39,18 @@ struct SharedFile: SharedPlace {
 
     /// Reads the file; `nil` if there is none.
     func read() throws -> (bytes: [UInt8], version: SharedVersion)? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else {
+        guard let file = Descriptor.open(path, O_RDONLY | O_NONBLOCK) else {
             guard errno == ENOENT || errno == ENOTDIR else { throw FileError.reading(path, errno) }
             return nil
         }
-        defer { _ = close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw FileError.reading(path, errno) }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw FileError.reading(path, EISDIR) }
+        guard let status = file.status else { throw FileError.reading(path, errno) }
+        guard status.isRegularFile else { throw FileError.reading(path, EISDIR) }
         guard status.st_size <= Self.largest else { throw FileError.reading(path, EFBIG) }
-        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
-        var filled = 0
-        while filled < bytes.count {
-            let length = bytes.withUnsafeMutableBytes { systemRead(descriptor, $0.baseAddress.map { $0 + filled }, $0.count - filled) }
-            if length < 0, errno == EINTR { continue }
-            guard length >= 0 else { throw FileError.reading(path, errno) }
-            if length == 0 { break }
-            filled += length
+        do throws(SystemError) {
+            return ([UInt8](try file.read(Int(status.st_size))), SharedVersion(status))
+        } catch {
+            throw FileError.reading(path, error.code)
         }
-        bytes.removeLast(bytes.count - filled)
-        return (bytes, SharedVersion(status))
     }
 
     // MARK: Writing
@@ -70,20 +61,19 @@ struct SharedFile: SharedPlace {
     ///   file can't be created.
     func changing<Value>(_ body: () throws -> Value) throws -> Value {
         let lock = sibling("lock")
-        var descriptor = PrivateFile.open(lock, O_RDWR | O_CREAT)
-        if descriptor < 0, errno == ENOENT {
+        var opened = PrivateFile.open(lock, O_RDWR | O_CREAT)
+        if opened == nil, errno == ENOENT {
             try PrivateFile.makeDirectory(URL(fileURLWithPath: path).deletingLastPathComponent().path)
-            descriptor = PrivateFile.open(lock, O_RDWR | O_CREAT)
+            opened = PrivateFile.open(lock, O_RDWR | O_CREAT)
         }
-        guard descriptor >= 0 else { throw FileError.writing(lock, errno) }
-        // Closing releases the lock, as does the end of the process.
-        defer { _ = close(descriptor) }
+        guard let file = opened else { throw FileError.writing(lock, errno) }
         let end = ContinuousClock.now + lockTimeout
-        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+        while !file.lock() {
             guard errno == EWOULDBLOCK || errno == EINTR else { throw FileError.writing(lock, errno) }
             guard ContinuousClock.now < end else { throw CookieStoreError.locked(path: path) }
             usleep(500)
         }
+        defer { try? file.close() }
         return try body()
     }
 
@@ -97,38 +87,20 @@ struct SharedFile: SharedPlace {
         }
         // That of a process that was killed.
         unlink(new)
-        let descriptor = PrivateFile.open(new, O_WRONLY | O_CREAT | O_EXCL)
-        guard descriptor >= 0 else { throw FileError.writing(new, errno) }
-        var status = stat()
-        let isWritten = write(bytes, descriptor) && stamp(descriptor) && fsync(descriptor) == 0 && fstat(descriptor, &status) == 0
-        var code = errno
-        let isClosed = close(descriptor) == 0
-        if isWritten, !isClosed { code = errno }
-        if isWritten, isClosed, rename(new, target) == 0 { return SharedVersion(status) }
-        if isWritten, isClosed { code = errno }
-        unlink(new)
-        throw FileError.writing(target, code)
-    }
-
-    private func write(_ bytes: [UInt8], _ descriptor: Int32) -> Bool {
-        bytes.withUnsafeBytes { bytes in
-            var written = 0
-            while written < bytes.count {
-                let length = systemWrite(descriptor, bytes.baseAddress.map { $0 + written }, bytes.count - written)
-                if length < 0, errno == EINTR { continue }
-                if length == 0 { errno = ENOSPC }
-                guard length > 0 else { return false }
-                written += length
-            }
-            return true
+        guard let file = PrivateFile.open(new, O_WRONLY | O_CREAT | O_EXCL) else { throw FileError.writing(new, errno) }
+        do throws(SystemError) {
+            try file.write(bytes)
+            // To the nanosecond: file systems have the time of the last tick, the same for versions in quick succession.
+            var now = timespec()
+            clock_gettime(CLOCK_REALTIME, &now)
+            guard file.setModified(at: now), file.sync(), let status = file.status else { throw SystemError() }
+            try file.close()
+            guard rename(new, target) == 0 else { throw SystemError() }
+            return SharedVersion(status)
+        } catch {
+            unlink(new)
+            throw FileError.writing(target, error.code)
         }
-    }
-
-    /// Sets the time of modification to the nanosecond: file systems have that of the last tick, the same for versions in quick succession.
-    private func stamp(_ descriptor: Int32) -> Bool {
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        return futimens(descriptor, [now, now]) == 0
     }
 
     private func sibling(_ kind: String) -> String {
@@ -144,7 +116,3 @@ extension SharedVersion {
             inode: UInt64(status.st_ino), size: Int64(status.st_size), seconds: modified.tv_sec, nanoseconds: modified.tv_nsec)
     }
 }
-
-private func systemRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawPointer?, _ count: Int) -> Int { read(descriptor, buffer, count) }
-
-private func systemWrite(_ descriptor: Int32, _ buffer: UnsafeRawPointer?, _ count: Int) -> Int { write(descriptor, buffer, count) }

@@ -113,13 +113,9 @@ extension FinishedDownload {
     }
 
     private static func stored(at file: URL) -> FinishedDownload? {
-        // Does not follow symbolic links, nor block on a pipe without a writer.
-        let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard descriptor >= 0 else { return nil }
-        defer { _ = close(descriptor) }
-        guard let value = FileAttribute.value(of: attributeName, in: descriptor),
+        guard let file = PrivateFile.open(file.path, O_RDONLY), let value = FileAttribute.value(of: attributeName, in: file.number),
             let download = try? JSONDecoder().decode(FinishedDownload.self, from: value),
-            let (length, modified) = identity(of: descriptor)
+            let (length, modified) = identity(of: file.number)
         else { return nil }
         return download.isValid && download.length == length && download.modified == modified ? download : nil
     }

@@ -70,27 +70,23 @@ final class HeldFile: Sendable {
     /// The largest number of files of one form that are held, as a process may have few descriptors.
     static let limit = 64
 
-    private let descriptor: Int32
+    private let file: Descriptor
 
     /// Whether the system has names for open files.
     static let isSupported = access("/proc/self/fd", R_OK | X_OK) == 0
 
     /// The name of the open file.
-    var path: String { "/proc/self/fd/\(descriptor)" }
+    var path: String { "/proc/self/fd/\(file.number)" }
 
     /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)`` if the file can't be opened, or has another length by now.
     init(_ url: URL, length: Int64) throws(CurlewError) {
         // Opened without blocking, in case the file has been replaced by a pipe; a regular file ignores the flag.
-        descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { throw .multipartEncodingFailed(reason: .bodyPartInputStreamCreationFailed(for: url)) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, Int64(status.st_size) == length else {
-            throw .lengthMismatch(announced: length, actual: Int64(status.st_size))
+        guard let file = Descriptor.open(url.path, O_RDONLY | O_NONBLOCK) else {
+            throw .multipartEncodingFailed(reason: .bodyPartInputStreamCreationFailed(for: url))
         }
-    }
-
-    deinit {
-        if descriptor >= 0 { close(descriptor) }
+        let actual = Int64(file.status?.st_size ?? 0)
+        guard actual == length else { throw .lengthMismatch(announced: length, actual: actual) }
+        self.file = file
     }
 }
 

@@ -26,29 +26,28 @@ extension PartFile {
         let permissions = isPrivate ? nil : Self.permissions(in: directory)
         // A file in another directory gets them only afterwards: more users may have access to that directory.
         let isBeside = url.deletingLastPathComponent().path == directory.path
-        if !isNamed, !replacing {
-            mark?(descriptor)
-            if isBeside { allow(permissions, on: descriptor) }
+        if !isNamed, !replacing, let file {
+            mark?(file.number)
+            if isBeside { allow(permissions, on: file) }
             let status = linkUnnamed(to: target)
             guard status != 0 else {
-                if !isBeside { allow(permissions, on: descriptor) }
+                if !isBeside { allow(permissions, on: file) }
                 return
             }
             guard [EXDEV, EPERM, ENOTSUP, EMLINK, ENOSYS].contains(status) else { throw FileError.writing(target, status) }
         }
         try giveName()
         // It may be a copy of the one that had no name.
-        let named = open(url.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        defer { if named >= 0 { _ = closeFile(named) } }
-        if named >= 0 { mark?(named) }
+        let named = Descriptor.open(url.path, O_RDONLY | O_NOFOLLOW)
+        if let named { mark?(named.number) }
         if isBeside { allow(permissions, on: named) }
         try rename(url.path, to: target, replacing: replacing)
         if !isBeside { allow(permissions, on: named) }
     }
 
     /// Sets the permissions of the file. Ignored by file systems without them.
-    private func allow(_ permissions: mode_t?, on descriptor: Int32) {
-        if let permissions, descriptor >= 0 { _ = fchmod(descriptor, permissions) }
+    private func allow(_ permissions: mode_t?, on file: Descriptor?) {
+        if let permissions, let file { _ = fchmod(file.number, permissions) }
     }
 
     /// Throws unless the destination is free, a file or a symbolic link: replacing a directory would remove what is in it.
@@ -68,11 +67,9 @@ extension PartFile {
     private func copy(to destination: URL, replacing: Bool) throws {
         let copy = try PartFile(in: destination.deletingLastPathComponent(), for: destination.lastPathComponent)
         do {
-            let source = open(url.path, O_RDONLY | O_CLOEXEC)
-            guard source >= 0 else { throw FileError.reading(url.path, errno) }
-            defer { _ = closeFile(source) }
+            guard let source = Descriptor.open(url.path, O_RDONLY) else { throw FileError.reading(url.path, errno) }
             try copy.append(from: source, path: url.path)
-            guard fsync(copy.descriptor) == 0 else { throw FileError.writing(copy.url.path, errno) }
+            guard copy.file?.sync() == true else { throw FileError.writing(copy.url.path, errno) }
             try copy.close()
             if let mark { copy.setMark(mark) }
             try copy.place(at: destination.path, replacing: replacing)
@@ -121,19 +118,17 @@ extension PartFile {
     /// - Returns: their number; `nil` if the system can't copy between these files, and nothing was appended.
     /// - Throws: `CocoaError` with the path, as ``write(_:)`` does.
     func append(_ range: FileRange) throws -> Int64? {
-        try appendUnbuffered { descriptor in
-            let end = Int64(lseek(descriptor, 0, SEEK_CUR))
+        try appendUnbuffered { file in
+            let end = file.seek(to: 0, from: SEEK_CUR)
             guard end >= 0, range.count > 0 else { return nil }
-            if copyWays.contains(.clone), cloneRange(range, to: descriptor, at: end) {
-                return Int64(lseek(descriptor, off_t(end + range.count), SEEK_SET)) == end + range.count ? range.count : nil
+            if copyWays.contains(.clone), cloneRange(range, to: file, at: end) {
+                return file.seek(to: end + range.count) == end + range.count ? range.count : nil
             }
             guard copyWays.contains(.kernel) else { return nil }
-            return copyRange(range, atMost: Self.largestCopy, to: descriptor)
+            return copyRange(range, atMost: Self.largestCopy, to: file)
         }
     }
 }
-
-private func closeFile(_ descriptor: Int32) -> Int32 { close(descriptor) }
 
 private func systemRename(_ source: String, _ target: String) -> Int32 { rename(source, target) }
 

@@ -46,9 +46,10 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     private var isLinkable: Bool
     /// The length of the file when it was opened, in bytes: writes append to it.
     package private(set) var offset: Int64
-    private(set) var descriptor: Int32
-    /// A second descriptor, which holds the lock on a file with a stable name until it was moved; −1 without a lock.
-    private var lockDescriptor: Int32 = -1
+    /// The open file; `nil` once a file with a name is closed.
+    private(set) var file: Descriptor?
+    /// A second descriptor, which holds the lock on a file with a stable name until it was moved; `nil` without a lock.
+    private var lock: Descriptor?
     private let buffer: UnsafeMutableRawBufferPointer
     /// How ranges of other files are appended; others by tests of file systems that can't.
     var copyWays: CopyWays = [.clone, .kernel]
@@ -68,10 +69,9 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
         let stem = Self.stem(of: name)
         let unnamed = isNamed ? nil : openUnnamedFile(in: directory.path, mode: 0o600)
         if let unnamed {
-            descriptor = unnamed
-            url = Self.randomURL(in: directory, stem)
+            (file, url) = (unnamed, Self.randomURL(in: directory, stem))
         } else {
-            (descriptor, url) = try Self.openNamed(in: directory, stem)
+            (file, url) = try Self.openNamed(in: directory, stem)
         }
         self.isPrivate = isPrivate
         self.isNamed = unnamed == nil
@@ -87,11 +87,11 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
         directory.appendingPathComponent(".\(stem).\(PrivateFile.randomName()).part")
     }
 
-    private static func openNamed(in directory: URL, _ stem: String) throws -> (Int32, URL) {
-        guard let (descriptor, path) = PrivateFile.create(in: directory.path, named: ".\(stem).", ".part") else {
+    private static func openNamed(in directory: URL, _ stem: String) throws -> (Descriptor, URL) {
+        guard let (file, path) = PrivateFile.create(in: directory.path, named: ".\(stem).", ".part") else {
             throw FileError.writing(directory.path, errno)
         }
-        return (descriptor, URL(fileURLWithPath: path))
+        return (file, URL(fileURLWithPath: path))
     }
 
     /// Opens a file that an earlier download has left, to append to it, and locks it until ``unlock()``; `nil` if it does not exist, is not
@@ -99,43 +99,33 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     ///
     /// - Parameter isMade: whether an empty file is created if there is none.
     package init?(continuing url: URL, isMade: Bool = false) {
-        let descriptor = PrivateFile.open(url.path, O_RDWR | (isMade ? O_CREAT : 0))
-        guard descriptor >= 0 else { return nil }
+        guard let file = PrivateFile.open(url.path, O_RDWR | (isMade ? O_CREAT : 0)) else { return nil }
         // A download that held the lock may have renamed the file in the meantime: then this lock is on a file that has lost this
         // name.
-        let isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0 && Self.isPlainFile(descriptor, at: url.path)
-        offset = isLocked ? Int64(lseek(descriptor, 0, SEEK_END)) : -1
-        guard offset >= 0 else {
-            _ = systemClose(descriptor)
-            return nil
-        }
-        lockDescriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-        self.url = url
+        let isLocked = file.lock() && Self.isPlainFile(file, at: url.path)
+        offset = isLocked ? file.seek(to: 0, from: SEEK_END) : -1
+        guard offset >= 0, let lock = file.duplicate() else { return nil }
+        (self.file, self.lock, self.url) = (file, lock, url)
         isNamed = true
         isLinkable = false
         isPrivate = false
-        self.descriptor = descriptor
         buffer = .allocate(byteCount: Self.pieceSize, alignment: 4096)
-        if lockDescriptor < 0 { return nil }
     }
 
-    private static func isPlainFile(_ descriptor: Int32, at path: String) -> Bool {
-        var (ours, named) = (stat(), stat())
-        guard fstat(descriptor, &ours) == 0, lstat(path, &named) == 0 else { return false }
-        return ours.st_mode & S_IFMT == S_IFREG && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino
+    private static func isPlainFile(_ file: Descriptor, at path: String) -> Bool {
+        var named = stat()
+        guard let ours = file.regularStatus, lstat(path, &named) == 0 else { return false }
+        return ours.st_dev == named.st_dev && ours.st_ino == named.st_ino
             && !PrivateFile.isForeign(ours, in: URL(fileURLWithPath: path).deletingLastPathComponent().path)
     }
 
     deinit {
-        if descriptor >= 0 { _ = systemClose(descriptor) }
-        unlock()
         buffer.deallocate()
     }
 
     /// Releases the lock, if there is one.
     func unlock() {
-        if lockDescriptor >= 0 { _ = systemClose(lockDescriptor) }
-        lockDescriptor = -1
+        lock = nil
     }
 
     /// Sets a closure that gets a descriptor of the complete file before this one is moved.
@@ -148,47 +138,32 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     static func permissions(in directory: URL) -> mode_t? {
         let unnamed = openUnnamedFile(in: directory.path, mode: 0o666)
         let path = directory.path + "/.\(PrivateFile.randomName()).new"
-        let descriptor = unnamed ?? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
-        guard descriptor >= 0 else { return nil }
-        defer { _ = systemClose(descriptor) }
+        guard let file = unnamed ?? Descriptor.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o666) else { return nil }
         if unnamed == nil { unlink(path) }
-        var status = stat()
-        return fstat(descriptor, &status) == 0 ? status.st_mode & 0o777 : nil
+        return file.status.map { $0.st_mode & 0o777 }
     }
 
     /// The number of bytes in the file, without the buffered ones.
     package var length: Int64 {
+        if let file { return Int64(file.status?.st_size ?? 0) }
         var status = stat()
-        let result = descriptor >= 0 ? fstat(descriptor, &status) : lstat(url.path, &status)
-        return result == 0 ? Int64(status.st_size) : 0
+        return lstat(url.path, &status) == 0 ? Int64(status.st_size) : 0
     }
 
     /// Returns up to `count` bytes of the beginning of a closed file; `nil` if it can't be read.
     func beginning(_ count: Int) -> Data? {
-        guard descriptor < 0 else { return Self.beginning(count, of: descriptor) }
+        if let file { return try? file.read(count, at: 0) }
         return Self.beginning(count, at: url.path)
     }
 
     /// Returns up to `count` bytes of the beginning of the file at a path; `nil` if it can't be read.
     static func beginning(_ count: Int, at path: String) -> Data? {
-        // Does not block on a pipe without a writer.
-        let source = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard source >= 0 else { return nil }
-        defer { _ = systemClose(source) }
-        return beginning(count, of: source)
-    }
-
-    private static func beginning(_ count: Int, of descriptor: Int32) -> Data? {
-        var bytes = Data(count: count)
-        let length = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
-        return length >= 0 ? bytes.prefix(length) : nil
+        try? PrivateFile.open(path, O_RDONLY)?.read(count, at: 0)
     }
 
     /// Truncates the file to a length, at most its own, and appends there from now on.
     package func truncate(to length: Int64 = 0) throws {
-        guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) == length else {
-            throw FileError.writing(url.path, errno)
-        }
+        guard let file, file.truncate(to: length), file.seek(to: length) == length else { throw FileError.writing(url.path, errno) }
     }
 
     /// Appends bytes, which are written within a fifth of a second, or when the file is closed.
@@ -214,12 +189,12 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
 
     /// Calls a closure that appends to the file without the buffer, after what is buffered was written.
     ///
-    /// - Parameter body: gets the descriptor; returns the number of bytes, `nil` for none.
-    func appendUnbuffered(_ body: (Int32) throws -> Int64?) throws -> Int64? {
+    /// - Parameter body: gets the open file; returns the number of bytes, `nil` for none.
+    func appendUnbuffered(_ body: (Descriptor) throws -> Int64?) throws -> Int64? {
         try pending.withLock { pending in
             try throwPendingError(&pending)
             try flush(&pending)
-            guard !pending.hasFailed, let count = try body(descriptor) else { return nil }
+            guard !pending.hasFailed, let file, let count = try body(file) else { return nil }
             pending.writes += 1
             return count
         }
@@ -238,7 +213,7 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
         pending.withLock { pending in
             if pending.count > 0, pending.writes != writes { return pending.writes }
             pending.isFlushScheduled = false
-            guard descriptor >= 0 else { return nil }
+            guard file != nil else { return nil }
             do { try flush(&pending) } catch { pending.error = error }
             return nil
         }
@@ -253,18 +228,13 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     /// Writes the buffered bytes and closes the file. A file without a name stays open, because closing would delete it.
     package func close() throws {
         try pending.withLock { pending in
-            guard descriptor >= 0 else { return }
-            defer { if isNamed { descriptor = -1 } }
-            do {
-                try throwPendingError(&pending)
-                try flush(&pending)
-            } catch {
-                if isNamed { _ = systemClose(descriptor) }
-                throw error
-            }
+            guard let file else { return }
+            defer { if isNamed { self.file = nil } }
+            try throwPendingError(&pending)
+            try flush(&pending)
             // Some file systems report failed writes only on close, of any descriptor.
-            let closed = isNamed ? descriptor : fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-            guard closed < 0 || systemClose(closed) == 0 else { throw FileError.writing(url.path, errno) }
+            let closed = isNamed ? file : file.duplicate()
+            do throws(SystemError) { try closed?.close() } catch { throw FileError.writing(url.path, error.code) }
         }
     }
 
@@ -284,16 +254,13 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     }
 
     private func closeDescriptor() {
-        pending.withLock { _ in
-            if descriptor >= 0 { _ = systemClose(descriptor) }
-            descriptor = -1
-        }
+        pending.withLock { _ in file = nil }
     }
 
     /// Makes a closed file without a name ready to be appended to.
     package func resume() {
         pending.withLock { pending in
-            offset = Int64(lseek(descriptor, 0, SEEK_END))
+            offset = file?.seek(to: 0, from: SEEK_END) ?? -1
             pending.count = 0
             pending.hasFailed = false
             pending.error = nil
@@ -323,8 +290,8 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     func takeName() {
         guard isNamed else { return }
         let reopened = pending.withLock { _ in
-            if descriptor < 0 { descriptor = open(url.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) }
-            return descriptor >= 0
+            if file == nil { file = Descriptor.open(url.path, O_RDWR | O_NOFOLLOW) }
+            return file != nil
         }
         guard reopened else { return }
         unlink(url.path)
@@ -334,24 +301,23 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
 
     /// Links the file without a name to one; returns 0 or the error number. Never replaces a file.
     func linkUnnamed(to path: String) -> Int32 {
-        isLinkable ? linkUnnamedFile(descriptor, to: path) : ENOTSUP
+        guard isLinkable, let file else { return ENOTSUP }
+        return linkUnnamedFile(file, to: path)
     }
 
     /// Copies the file, which has lost its name and so can't be linked, to a new one.
     private func copyToName(in directory: URL, _ stem: String) throws {
         let (copy, copyURL) = try Self.openNamed(in: directory, stem)
-        let old = descriptor
+        let old = file
         do {
-            guard lseek(old, 0, SEEK_SET) == 0 else { throw FileError.reading(url.path, errno) }
-            descriptor = copy
+            guard let old, old.seek(to: 0) == 0 else { throw FileError.reading(url.path, errno) }
+            file = copy
             try append(from: old, path: url.path)
         } catch {
-            descriptor = old
-            _ = systemClose(copy)
+            file = old
             unlink(copyURL.path)
             throw error
         }
-        _ = systemClose(old)
         url = copyURL
     }
 
@@ -373,27 +339,16 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     }
 
     private func writeAll(_ bytes: UnsafeRawBufferPointer) throws {
-        var rest = bytes
-        while !rest.isEmpty {
-            let written = systemWrite(descriptor, rest)
-            if written < 0, errno == EINTR { continue }
-            guard written > 0 else { throw FileError.writing(url.path, written < 0 ? errno : ENOSPC) }
-            rest = UnsafeRawBufferPointer(rebasing: rest[written...])
-        }
+        guard let file else { throw FileError.writing(url.path, EBADF) }
+        do throws(SystemError) { try file.write(bytes) } catch { throw FileError.writing(url.path, error.code) }
     }
 
     /// Appends the rest of another file.
-    func append(from source: Int32, path: String) throws {
-        while true {
-            let length = read(source, buffer.baseAddress, buffer.count)
-            if length < 0, errno == EINTR { continue }
-            guard length >= 0 else { throw FileError.reading(path, errno) }
-            guard length > 0 else { return }
+    func append(from source: Descriptor, path: String) throws {
+        var length = buffer.count
+        while length == buffer.count {
+            do throws(SystemError) { length = try source.read(into: buffer) } catch { throw FileError.reading(path, error.code) }
             try writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<length]))
         }
     }
 }
-
-private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
-
-private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int { write(descriptor, bytes.baseAddress, bytes.count) }

@@ -8,27 +8,26 @@ extension Data {
     /// - Throws: `CocoaError` if the file can't be opened or read completely.
     package init(readingFrom file: URL) throws {
         let path = file.path
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw FileError.reading(path, errno) }
-        defer { _ = close(descriptor) }
-        try self.init(reading: descriptor, of: path)
+        guard let file = Descriptor.open(path, O_RDONLY) else { throw FileError.reading(path, errno) }
+        try self.init(reading: file, of: path)
     }
 
     /// Reads an open file from its position to its end, and at most one piece (64 KiB to 1 MiB) beyond a limit.
-    fileprivate init(reading descriptor: Int32, of path: String, upTo limit: Int = .max) throws {
-        var status = stat()
+    fileprivate init(reading file: Descriptor, of path: String, upTo limit: Int = .max) throws {
         // A hint only: files of the kernel have the size 0, and a file may grow.
-        let expected = fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
+        let expected = Int(file.status?.st_size ?? 0)
         self.init(capacity: Swift.min(expected, limit))
         let room = Swift.max(64 << 10, Swift.min(expected, 1 << 20))
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: room, alignment: 16)
         defer { buffer.deallocate() }
-        while count <= limit {
-            let length = read(descriptor, buffer.baseAddress, room)
-            if length < 0, errno == EINTR { continue }
-            guard length >= 0 else { throw FileError.reading(path, errno) }
-            if length == 0 { return }
-            append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<length]))
+        do throws(SystemError) {
+            while count <= limit {
+                let length = try file.read(into: buffer)
+                append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<length]))
+                if length < room { return }
+            }
+        } catch {
+            throw FileError.reading(path, error.code)
         }
     }
 }
@@ -38,12 +37,9 @@ extension PrivateFile {
     ///
     /// - Throws: `CocoaError` if the file can't be opened or read completely, is no regular file, or is longer than `limit` bytes.
     package static func read(_ path: String, upTo limit: Int = .max) throws -> Data {
-        let descriptor = open(path, O_RDONLY)
-        guard descriptor >= 0 else { throw FileError.reading(path, errno) }
-        defer { _ = close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { throw FileError.reading(path, EINVAL) }
-        let contents = try Data(reading: descriptor, of: path, upTo: limit)
+        guard let file = open(path, O_RDONLY) else { throw FileError.reading(path, errno) }
+        guard file.regularStatus != nil else { throw FileError.reading(path, EINVAL) }
+        let contents = try Data(reading: file, of: path, upTo: limit)
         guard contents.count <= limit else { throw FileError.reading(path, EFBIG) }
         return contents
     }
@@ -54,10 +50,7 @@ package enum FileLength {
     /// Returns the length that a file's status tells; `nil` if that is 0 and the file has bytes nevertheless, as those of `/proc` have.
     package static func known(_ status: stat, of path: String) -> Int64? {
         guard status.st_size == 0 else { return Int64(status.st_size) }
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { return 0 }
-        defer { _ = close(descriptor) }
-        var byte: UInt8 = 0
-        return pread(descriptor, &byte, 1, 0) > 0 ? nil : 0
+        let byte = try? Descriptor.open(path, O_RDONLY | O_NONBLOCK)?.read(1, at: 0)
+        return byte?.isEmpty == false ? nil : 0
     }
 }

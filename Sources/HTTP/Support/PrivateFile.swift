@@ -5,29 +5,26 @@
 /// Only their owner has access, from the moment at which they exist and also if the process's umask allows more. A symbolic link in their
 /// place is not followed: another user may have put it there, in a directory that several share.
 package enum PrivateFile {
-    /// Opens a file without following a link or waiting for the other end of a pipe; −1 on failure, with the reason in `errno`.
+    /// Opens a file without following a link or waiting for the other end of a pipe; `nil` on failure, with the reason in `errno`.
     ///
     /// - Parameter flags: with `O_CREAT`, and `O_EXCL` unless an existing file is used.
-    package static func open(_ path: String, _ flags: Int32) -> Int32 {
-        systemOpen(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+    package static func open(_ path: String, _ flags: Int32) -> Descriptor? {
+        Descriptor.open(path, flags | O_NOFOLLOW | O_NONBLOCK)
     }
 
     /// Creates a file for reading and writing whose name can't be predicted: six random characters between two texts. `nil` on failure, with
     /// the reason in `errno`.
-    package static func create(
-        in directory: String, named prefix: String, _ suffix: String
-    ) -> (descriptor: Int32, path: String)? {
+    package static func create(in directory: String, named prefix: String, _ suffix: String) -> (file: Descriptor, path: String)? {
         for _ in 0..<100 {
             let path = directory + "/" + prefix + randomName() + suffix
-            let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL)
-            if descriptor >= 0 { return (descriptor, path) }
+            if let file = open(path, O_RDWR | O_CREAT | O_EXCL) { return (file, path) }
             guard errno == EEXIST else { return nil }
         }
         return nil
     }
 
     /// Creates a hidden file in the directory of another one, which it is to replace. `nil` on failure, with the reason in `errno`.
-    package static func create(beside path: String) -> (descriptor: Int32, path: String)? {
+    package static func create(beside path: String) -> (file: Descriptor, path: String)? {
         let url = URL(fileURLWithPath: path)
         // A name has at most 255 bytes.
         let name = String(decoding: url.lastPathComponent.utf8.prefix(200), as: UTF8.self)
@@ -44,27 +41,15 @@ package enum PrivateFile {
     ///
     /// - Throws: `CocoaError` with the path.
     package static func replace(_ path: String, with bytes: Data) throws {
-        guard let (descriptor, new) = create(beside: path) else { throw FileError.writing(path, errno) }
-        var code = write(bytes, to: descriptor)
-        // Some file systems report failed writes only on close.
-        if systemClose(descriptor) != 0, code == 0 { code = errno }
-        if code == 0, rename(new, path) != 0 { code = errno }
-        guard code != 0 else { return }
-        unlink(new)
-        throw FileError.writing(path, code)
-    }
-
-    /// Writes all bytes at a descriptor's position; returns 0 or the error number.
-    package static func write(_ bytes: Data, to descriptor: Int32) -> Int32 {
-        bytes.withUnsafeBytes { bytes in
-            var rest = bytes
-            while !rest.isEmpty {
-                let count = systemWrite(descriptor, rest)
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { return count < 0 ? errno : ENOSPC }
-                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-            }
-            return 0
+        guard let (file, new) = create(beside: path) else { throw FileError.writing(path, errno) }
+        do throws(SystemError) {
+            try file.write(bytes)
+            // Some file systems report failed writes only on close.
+            try file.close()
+            guard rename(new, path) == 0 else { throw SystemError() }
+        } catch {
+            unlink(new)
+            throw FileError.writing(path, error.code)
         }
     }
 
@@ -95,9 +80,3 @@ package enum PrivateFile {
         return stat(directory, &parent) != 0 || status.st_uid != parent.st_uid
     }
 }
-
-private func systemOpen(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 { open(path, flags, mode) }
-
-private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
-
-private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int { write(descriptor, bytes.baseAddress, bytes.count) }

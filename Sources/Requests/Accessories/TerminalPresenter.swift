@@ -145,7 +145,7 @@ enum Terminal {
         .Screen?
     {
         guard isatty(descriptor) == 1, environment["TERM"] != "dumb" else { return nil }
-        return TerminalPresenter.Screen(width: { width(of: descriptor) }, write: { write($0, to: descriptor) })
+        return TerminalPresenter.Screen(width: { width(of: descriptor) }, write: { try? Descriptor.write(Array($0.utf8), to: descriptor) })
     }
 
     private static func width(of descriptor: Int32) -> Int {
@@ -153,16 +153,4 @@ enum Terminal {
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
         return Int(size.ws_col)
     }
-
-    private static func write(_ text: String, to descriptor: Int32) {
-        var bytes = Array(text.utf8)[...]
-        while !bytes.isEmpty {
-            let count = bytes.withUnsafeBytes { systemWrite(descriptor, $0) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return }
-            bytes = bytes.dropFirst(count)
-        }
-    }
 }
-
-private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int { write(descriptor, bytes.baseAddress, bytes.count) }

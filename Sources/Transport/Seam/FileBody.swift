@@ -10,7 +10,7 @@ import Dispatch
 /// and sent chunked.
 public final class FileBody: BodySource {
     private struct State {
-        var descriptor: Int32?
+        var file: Descriptor?
         /// Whether a transfer reads the body; a file that is opened later than that is closed again.
         var isInUse = false
         var failure: (any Error)?
@@ -39,19 +39,12 @@ public final class FileBody: BodySource {
         size = FileLength.known(status, of: path)
     }
 
-    deinit {
-        state.withLock { closeFile(&$0) }
-    }
-
     /// The file's size when this body was created; `nil` if the system does not know it.
     public var length: Int64? { size }
 
     /// Opens the file on another thread, because that may block.
     public func prepare(onReadable: @escaping @Sendable () -> Void) {
-        state.withLock {
-            closeFile(&$0)
-            $0 = State(isInUse: true, onReadable: onReadable)
-        }
+        state.withLock { $0 = State(isInUse: true, onReadable: onReadable) }
         openFile()
     }
 
@@ -61,30 +54,30 @@ public final class FileBody: BodySource {
             if let failure = state.failure { return .failed(failure) }
             let wanted = readSize(for: buffer, at: state.offset)
             guard wanted > 0 else { return .end }
-            guard let descriptor = state.descriptor else { return .unavailable }
-            var count = pread(descriptor, buffer.baseAddress, wanted, off_t(state.offset))
-            while count < 0, errno == EINTR { count = pread(descriptor, buffer.baseAddress, wanted, off_t(state.offset)) }
-            if let failure = failure(count: count, descriptor, at: state.offset) {
-                state.failure = failure
-                return .failed(failure)
+            guard let file = state.file else { return .unavailable }
+            do {
+                let count = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), from: file, at: state.offset)
+                state.offset += Int64(count)
+                // There is no further read after the last of the announced bytes.
+                if count == 0 || state.offset == size { state.file = nil }
+                return count == 0 ? .end : .bytes(count)
+            } catch {
+                state.failure = error
+                return .failed(error)
             }
-            state.offset += Int64(count)
-            // There is no further read after the last of the announced bytes.
-            if count == 0 || state.offset == size { closeFile(&state) }
-            return count == 0 ? .end : .bytes(count)
         }
     }
 
-    /// Why a read fails the body; `nil` if it does not.
-    private func failure(count: Int, _ descriptor: Int32, at offset: Int64) -> (any Error)? {
-        guard count >= 0 else { return FileError.reading(path, errno) }
+    private func read(into buffer: UnsafeMutableRawBufferPointer, from file: Descriptor, at offset: Int64) throws -> Int {
+        let count: Int
+        do throws(SystemError) { count = try file.read(into: buffer, at: offset) } catch { throw FileError.reading(path, error.code) }
         // Checked before the last bytes are sent, so that a body with a wrong end is never complete.
-        guard let size, count == 0 || offset + Int64(count) == size else { return nil }
-        var status = stat()
-        var actual = fstat(descriptor, &status) == 0 ? Int64(status.st_size) : size
+        guard let size, count == 0 || offset + Int64(count) == size else { return count }
+        var actual = file.status.map { Int64($0.st_size) } ?? size
         // Some files of the kernel end before their size.
         if count == 0, actual == size { actual = offset }
-        return actual == size ? nil : BodyLengthMismatch(actual < size ? .fewer : .more, path: path, actual: actual)
+        guard actual == size else { throw BodyLengthMismatch(actual < size ? .fewer : .more, path: path, actual: actual) }
+        return count
     }
 
     /// The number of bytes to read. The first read of a large file is slightly shorter, so that the following ones are page-aligned in the
@@ -104,7 +97,7 @@ public final class FileBody: BodySource {
     public func rewind() -> Bool {
         let (canRewind, isClosed) = state.withLock { state in
             state.offset = 0
-            return (state.failure == nil, state.isInUse && state.descriptor == nil)
+            return (state.failure == nil, state.isInUse && state.file == nil)
         }
         if canRewind, isClosed { openFile() }
         return canRewind
@@ -113,7 +106,7 @@ public final class FileBody: BodySource {
     /// Closes the file.
     public func transferDidComplete() {
         state.withLock { state in
-            closeFile(&state)
+            state.file = nil
             state.isInUse = false
             state.onReadable = nil
         }
@@ -121,21 +114,14 @@ public final class FileBody: BodySource {
 
     private func openFile() {
         DispatchQueue.global(qos: .utility).async { [self] in
-            let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-            let failure = descriptor < 0 ? FileError.reading(path, errno) : nil
+            let file = Descriptor.open(path, O_RDONLY)
+            let failure = file == nil ? FileError.reading(path, errno) : nil
             let onReadable = state.withLock { state in
-                closeFile(&state)
-                state.descriptor = descriptor < 0 ? nil : descriptor
+                state.file = state.isInUse ? file : nil
                 state.failure = failure
-                if !state.isInUse { closeFile(&state) }
                 return state.onReadable
             }
             onReadable?()
         }
-    }
-
-    private func closeFile(_ state: inout State) {
-        if let descriptor = state.descriptor { close(descriptor) }
-        state.descriptor = nil
     }
 }

@@ -16,7 +16,7 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
         case delegate(URLSessionDataTask)
         /// For a delegate that wants the body in one piece.
         case collected(URLSessionDataTask, Data)
-        case file(descriptor: Int32, path: String)
+        case file(Descriptor, path: String)
         /// For a body that is read as it is loaded.
         case reader
     }
@@ -41,10 +41,7 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
 
     deinit {
         // Of a task that was cancelled.
-        if case .file(let descriptor, let path) = target {
-            close(descriptor)
-            unlink(path)
-        }
+        if case .file(_, let path) = target { unlink(path) }
     }
 
     /// Whether a URL is loaded without a network.
@@ -120,10 +117,10 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
 
     private func writeToFile() throws {
         let directory = task.session.curlew.session.configuration.temporaryDirectory.path
-        guard let (descriptor, path) = PrivateFile.create(in: directory, named: "CurlewDownload_", ".tmp") else {
+        guard let (file, path) = PrivateFile.create(in: directory, named: "CurlewDownload_", ".tmp") else {
             throw FileError.writing(directory, errno)
         }
-        target = .file(descriptor: descriptor, path: path)
+        target = .file(file, path: path)
     }
 
     // MARK: The content
@@ -146,9 +143,8 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
             target = .memory(Data())
             data += piece
             target = .collected(task, data)
-        case .file(let descriptor, let path):
-            let code = PrivateFile.write(piece, to: descriptor)
-            guard code == 0 else { throw FileError.writing(path, code) }
+        case .file(let file, let path):
+            do throws(SystemError) { try file.write(piece) } catch { throw FileError.writing(path, error.code) }
             if case .delegate = task.completion, let download = task as? URLSessionDownloadTask {
                 download.wrote(Int64(piece.count), received, source.response.expectedContentLength)
             }
@@ -184,12 +180,12 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
         case .delegate, .reader: break
         case .collected(let task, let data):
             if !data.isEmpty { task.session.queue.schedule { if task.error == nil { task.give(data) } } }
-        case .file(let descriptor, let path):
+        case .file(let file, let path):
             target = .memory(Data())
             // Some file systems tell failed writes on close.
-            guard close(descriptor) == 0 else {
+            do throws(SystemError) { try file.close() } catch {
                 unlink(path)
-                return end(Outcome(error: URLError.of(FileError.writing(path, errno), task)))
+                return end(Outcome(error: URLError.of(FileError.writing(path, error.code), task)))
             }
             outcome.file = URL(fileURLWithPath: path)
         }

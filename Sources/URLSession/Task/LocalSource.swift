@@ -12,7 +12,7 @@ struct LocalFailure: Error {
 final class LocalSource: Sendable {
     private enum Content {
         case bytes(Data)
-        case file(Int32, path: String)
+        case file(Descriptor, path: String)
     }
 
     let response: URLResponse
@@ -31,15 +31,11 @@ final class LocalSource: Sendable {
             return
         }
         let path = try Self.path(of: url)
-        let (descriptor, length) = try Self.open(path)
-        content = .file(descriptor, path: path)
+        let (file, length) = try Self.open(path)
+        content = .file(file, path: path)
         response = URLResponse(
             url: url, mimeType: MIMETypes.type(forExtension: url.pathExtension), expectedContentLength: length ?? -1,
             textEncodingName: nil)
-    }
-
-    deinit {
-        if case .file(let descriptor, _) = content { close(descriptor) }
     }
 
     /// The path of a file on this machine (RFC 8089, section 2).
@@ -51,24 +47,13 @@ final class LocalSource: Sendable {
         return path
     }
 
-    private static func open(_ path: String) throws -> (descriptor: Int32, length: Int?) {
+    private static func open(_ path: String) throws -> (file: Descriptor, length: Int?) {
         // A pipe would be waited for without O_NONBLOCK.
-        let descriptor = openForReading(path)
-        guard descriptor >= 0 else { throw FileError.reading(path, errno) }
-        var status = stat()
-        let code: Int32 =
-            if fstat(descriptor, &status) != 0 { errno } else {
-                switch status.st_mode & S_IFMT {
-                case S_IFREG: 0
-                case S_IFDIR: EISDIR
-                default: EINVAL
-                }
-            }
-        guard code == 0 else {
-            close(descriptor)
-            throw FileError.reading(path, code)
+        guard let file = Descriptor.open(path, O_RDONLY | O_NONBLOCK), let status = file.status else {
+            throw FileError.reading(path, errno)
         }
-        return (descriptor, FileLength.known(status, of: path).map { Int($0) })
+        guard status.isRegularFile else { throw FileError.reading(path, status.st_mode & S_IFMT == S_IFDIR ? EISDIR : EINVAL) }
+        return (file, FileLength.known(status, of: path).map { Int($0) })
     }
 
     /// Reads the next bytes; none at the end.
@@ -81,18 +66,14 @@ final class LocalSource: Sendable {
             let piece = data.dropFirst(start).prefix(limit)
             offset.withLock { $0 += piece.count }
             return Data(piece)
-        case .file(let descriptor, let path):
-            var piece = Data(count: limit)
-            let count = piece.withUnsafeMutableBytes { buffer in
-                var count = pread(descriptor, buffer.baseAddress, buffer.count, off_t(start))
-                while count < 0, errno == EINTR { count = pread(descriptor, buffer.baseAddress, buffer.count, off_t(start)) }
-                return count
+        case .file(let file, let path):
+            do throws(SystemError) {
+                let piece = try file.read(limit, at: Int64(start))
+                offset.withLock { $0 += piece.count }
+                return piece
+            } catch {
+                throw FileError.reading(path, error.code)
             }
-            guard count >= 0 else { throw FileError.reading(path, errno) }
-            offset.withLock { $0 += count }
-            return count == limit ? piece : Data(piece.prefix(count))
         }
     }
 }
-
-private func openForReading(_ path: String) -> Int32 { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
