@@ -94,7 +94,7 @@ func copyRange(_ range: FileRange, atMost limit: Int64, to file: Descriptor) -> 
     while true {
         let count = copyFileRange(range.descriptor, &offset, file.number, nil, Int(min(range.count, limit)), 0)
         if count < 0, errno == EINTR { continue }
-        // A full disk is told by the write that follows.
+        // A full disk is reported by the write that follows.
         return count > 0 ? Int64(count) : nil
     }
 }

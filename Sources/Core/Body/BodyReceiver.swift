@@ -25,8 +25,8 @@ protocol BodyReceiver: AnyObject, Sendable {
 
     /// Whether the body is received only once it has a reader or the request a handler, and its head is validated before its first piece.
     var waitsForReader: Bool { get }
-    /// Whether a reader that the request does not know, as it is neither a handler nor an awaiting task, is told how the body ends; `false` by
-    /// default.
+    /// Whether a reader that the request does not know, as it is neither a handler nor an awaiting task, receives the end of the body;
+    /// `false` by default.
     var hasReader: Bool { get }
 
     /// Receives the head of the accepted response.
@@ -102,7 +102,7 @@ struct BodyListeners: Sendable {
     let queue: DispatchQueue
     /// Resumes the transfer.
     let resume: @Sendable () -> Void
-    /// Whether the request's progress counts, too, where a closure is told of it: for the closures of its owner.
+    /// Whether the request's progress is updated even where a closure reports it: for the closures of its owner.
     var keepsProgress = false
     /// Receives the body's pieces in place of the request.
     var takePiece: BodyBuffer.Taker?

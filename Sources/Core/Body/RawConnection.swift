@@ -162,7 +162,7 @@ final class RawConnection: BodyReceiver {
 
     var hasReader: Bool { state.withLock { $0.hasReader } }
 
-    /// A reader is told from now on how the connection ends.
+    /// Notes that a reader is attached, which receives the end of the connection from now on.
     func noteReader() { state.withLock { $0.hasReader = true } }
 
     /// Never called: a raw connection has no response.

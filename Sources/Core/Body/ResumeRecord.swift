@@ -35,7 +35,7 @@ struct ResumeRecord: Codable, Hashable, Sendable {
     /// The content type of the response, which the response to a range request need not repeat (RFC 9110, section 15.3.7).
     let contentType: String?
     var partFile: String
-    /// Whether the part file has a name that other downloads use too: then the record beside it tells which version it has.
+    /// Whether the part file has a name that other downloads use too: then the record beside it says which version it has.
     var isStable: Bool
     let created: Date
     /// Who has answered (``TransferRequest/responder``): bytes that another one sends are not appended. `nil` for a plain request.
@@ -208,8 +208,8 @@ struct ResumableRequest: Equatable, Sendable {
         return request
     }
 
-    /// A digest that tells the credentials of requests apart, by their values; `nil` for a request without any. Those of a challenge count by
-    /// the user, because Digest has other values each time.
+    /// A digest that distinguishes the credentials of requests, by their values; `nil` for a request without any. Those of a challenge
+    /// count by the user, because Digest has other values each time.
     var senderDigest: String? { Self.senderDigest(sender, user) }
 
     static func senderDigest(_ sender: String, _ user: String?) -> String? {

@@ -60,7 +60,7 @@ extension CachedTransfer {
         return [options.firstByteTimeout, options.totalTimeout].compactMap { $0?.seconds }.min()
     }
 
-    /// Tells those that wait, once, and other processes.
+    /// Ends the flight and its lease, once: requests that wait are woken, in other processes too.
     func endFlight(_ outcome: MissCoalescer.Outcome) {
         let (flight, lease) = state.withLock { state in
             defer { (state.flight, state.lease) = (nil, nil) }

@@ -54,7 +54,8 @@ extension CachedTransfer: TransferObserver {
             defer { loading.sink = .none }
             return loading
         }
-        // A body that is written leaves nothing unless it is committed below; that of a failed transfer goes before its end is told.
+        // A body that is written leaves nothing unless it is committed below; that of a failed transfer is removed before its end is
+        // reported.
         if outcome.error != nil || loading.isOutdated { loading.sink = .none }
         var metrics = outcome.metrics
         metrics.cacheOutcome = loading.outcome

@@ -297,7 +297,7 @@ final class CachedTransfer: TransferHandle {
     /// Delivers the completion, once.
     func complete(_ outcome: TransferCompletion) {
         if case .complete = enter(.complete) { return }
-        // What was stored, or could not be, was told before.
+        // If a response was stored, or could not be, the flight has ended before.
         endFlight(.abandoned)
         transport.running.remove(self)
         observer.transfer(id, didComplete: outcome)

@@ -8,8 +8,8 @@ import Dispatch
 /// A private HTTP cache (RFC 9111) in front of another transport.
 ///
 /// A transport rather than a step of every request, so that sessions without a cache have no overhead. The rules are `CacheRules` and
-/// `StorageRules`, each request's story is a ``CachedTransfer``. Looks up, stores and delivers on its own queue, because the store may be on
-/// disk; a store in memory is looked up on the caller's thread.
+/// `StorageRules`, each request is a ``CachedTransfer``. Looks up, stores and delivers on its own queue, because the store may be on disk;
+/// a store in memory is looked up on the caller's thread.
 final class CachingTransport: ForwardingTransport {
     let base: any Transport
     /// Those that the base transport does not run alone.
@@ -97,7 +97,7 @@ extension TransferRequest {
     /// authenticated.
     var isCacheable: Bool {
         (method == .get || method == .head) && body == nil && authentication == nil && options.decodesContent && url.withoutUserInfo == url
-            // The URL does not tell the server.
+            // The URL does not identify the server.
             && unixSocket == nil
     }
 }

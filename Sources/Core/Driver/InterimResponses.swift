@@ -136,7 +136,7 @@ extension Request {
         return self
     }
 
-    /// Calls a closure with each interim response at once, before anything that is told of the final one. It must not block, nor call the
+    /// Calls a closure with each interim response at once, before anything of the final one is reported. It must not block, nor call the
     /// request.
     package func noteInterimResponses(_ note: @escaping @Sendable (ResponseHead) -> Void) { driver.add(.call(note)) }
 

@@ -177,7 +177,7 @@ extension RequestDriver {
     /// Why a task is being cancelled: by its session, or else by the user.
     var cancellation: CurlewError { session.isInvalidated ? session.endError : .cancelled }
 
-    /// Tells the session's monitors of a response.
+    /// Notifies the session's monitors of a response.
     func tellMonitors(of head: ResponseHead, _ task: SessionTask) {
         guard let request = state.withLock({ $0.request }), let transfer = task.currentTransfer else { return }
         session.tellMonitors(of: request, .responses) { monitor in

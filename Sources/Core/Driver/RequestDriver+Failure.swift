@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-// What an error tells about its request: added when the error is delivered, so that a success costs nothing.
+// What an error says about its request: added when the error is delivered, so that a success costs nothing.
 
 extension RequestDriver {
     private static let lastID = Lock<UInt64>(0)

@@ -26,9 +26,9 @@ struct RequestState {
     var refusals = Refusals()
     /// The request's number in the process; 0 until it is read.
     var requestID: UInt64 = 0
-    /// The number of exchanges of which the session's instruments were told.
+    /// The number of exchanges that were reported to the session's instruments.
     private var exchangeCount = 0
-    /// The exchange of which the session's monitors are told at its end.
+    /// The exchange that is reported to the session's monitors at its end.
     var reportedExchange: ReportedExchange?
     /// Whether the user has resumed the request, which may not have a task yet.
     var isResumed = false
@@ -59,7 +59,7 @@ struct RequestState {
     /// Whether the response's body is cut off, as it is too long to be dropped.
     var isCutOff: Bool { isFollowed && attempt.discarded?.isCutOff ?? false }
 
-    /// What has come of the current attempt.
+    /// The state of the current attempt.
     struct Attempt {
         var head: ResponseHead?
         /// The response of the class that loads the request, from before its head is delivered on.

@@ -7,7 +7,7 @@ import CurlewTransport
 ///
 /// Set in ``SessionConfiguration/instruments``. An instrument is asked as the last step before an exchange goes to the transport: the first
 /// of a request, a redirect, an authenticated retry, a restart, a retry, and the handshake of a WebSocket. It may set header fields, such as
-/// a trace's context, and is told of the exchange's head and its end:
+/// a trace's context, and is notified of the exchange's head and its end:
 ///
 /// ```swift
 /// struct Numbering: ExchangeInstrument {
@@ -29,7 +29,7 @@ import CurlewTransport
 public protocol ExchangeInstrument: Sendable {
     /// An exchange is about to be sent.
     ///
-    /// - Returns: what is told of the exchange's course; `nil` to leave the exchange alone.
+    /// - Returns: what observes the exchange; `nil` to leave the exchange alone.
     func willStart(_ exchange: OutgoingExchange) -> (any ExchangeObservation)?
 
     /// A context carrier that is installed with the instrument; `nil` by default.
@@ -131,10 +131,10 @@ public struct OutgoingExchange: Sendable {
     /// Whether the request is made over TLS only because of its host's `Strict-Transport-Security` (``SessionConfiguration/hsts``): its URL
     /// had the scheme `http`.
     public let isUpgradedByHSTS: Bool
-    /// Why the session's cache does not answer the request without this exchange; `nil` without a cache, and for what monitors are told.
+    /// Why the session's cache does not answer the request without this exchange; `nil` without a cache, and in what monitors receive.
     public let cacheReason: CacheReason?
-    /// Whether nothing tells the end of the request after the exchange: it has finished before and was reopened by a late validation, or the
-    /// exchange is a validation in the background.
+    /// Whether the end of the request is not reported after the exchange: it has finished before and was reopened by a late validation, or
+    /// the exchange is a validation in the background.
     package let isAfterEnd: Bool
     /// The context of the request's caller.
     let captured: CapturedContext?
@@ -188,7 +188,7 @@ extension OutgoingExchange: CustomStringConvertible, CustomReflectable {
     }
 }
 
-/// An exchange of which the session's monitors are told. A class, as it is large, and most sessions have none.
+/// An exchange that is reported to the session's monitors. A class, as it is large, and most sessions have none.
 final class ReportedExchange: Sendable {
     let exchange: OutgoingExchange
 

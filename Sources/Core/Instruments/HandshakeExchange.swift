@@ -6,7 +6,7 @@ import CurlewTransport
 /// An attempt of a handshake over a raw connection, such as a WebSocket's, as an exchange: for the session's instruments, and for a layer
 /// that shows its program what was measured.
 ///
-/// Ends once: when it is told to, or with its release. Thread-safe.
+/// Ends once: by the first ``end(with:_:failed:)``, or with its release. Thread-safe.
 package final class HandshakeExchange: Sendable {
     private struct State {
         /// `nil` after the end, and if no instrument observes it.

@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Asks a session's instruments before each exchange, and tells them its course.
+/// Asks a session's instruments before each exchange, and notifies them of its events.
 ///
 /// A transport rather than a step of every request: sessions without instruments have no overhead, and below the cache there are only the
 /// exchanges on the wire.
@@ -41,7 +41,7 @@ final class InstrumentingTransport: ForwardingTransport {
     }
 }
 
-/// A transfer that its transport has only from its start on: an instrument hears of what is sent, not of what is made early, or in vain.
+/// A transfer that is made only when it is started: instruments see what is sent, not what is made early, or made and never started.
 private final class LateTransfer: TransferHandle {
     private struct State {
         var isStarted = false
@@ -77,7 +77,7 @@ private final class LateTransfer: TransferHandle {
         state.withLock { state in
             state.handle = handle
             if state.isSuspended { handle.setSuspended(true) }
-            // While the instruments were asked: they have to hear of an end.
+            // Cancelled while the instruments were asked: their observations have to end.
             if state.isCancelled { handle.cancel() }
         }
         handle.start()
@@ -203,7 +203,7 @@ final class ExchangeSource: Sendable {
     }
 }
 
-/// Forwards the events of a transfer, and tells the instruments.
+/// Forwards the events of a transfer, and reports them to the instruments.
 private final class ObservedTransfer: TransferObserver {
     private struct State {
         /// `nil` after the end.

@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-// What instruments and monitors are told of a request's exchanges, and the context in which users' code is called.
+// What is reported to instruments and monitors about a request's exchanges, and the context in which users' code is called.
 
 extension RequestDriver {
     /// Calls `body`, which calls users' code, in the context of the request's caller.
@@ -48,14 +48,14 @@ extension RequestDriver {
         followUp?.reason ?? (state.withLock { $0.countedRetries } > 0 ? .retry : .first)
     }
 
-    /// Notes an exchange of which the monitors are told at its end.
+    /// Notes an exchange that is reported to the monitors at its end.
     func noteExchange(_ request: TransferRequest, _ reason: OutgoingExchange.Reason) {
         let number = state.withLock { $0.transactions.count } + 1
         let reported = ReportedExchange(outgoingExchange(request, reason, number: number))
         state.withLock { $0.reportedExchange = reported }
     }
 
-    /// Tells the monitors of the end of an exchange.
+    /// Reports the end of an exchange to the monitors.
     func reportExchange(_ id: Int, _ completion: TransferCompletion) {
         let (request, reported, head) = state.withLock { state -> (Request?, ReportedExchange?, ResponseHead?) in
             guard state.number == id else { return (nil, nil, nil) }
@@ -74,7 +74,7 @@ extension RequestDriver {
         session.tellMonitors(of: request, .exchanges) { $0.request(request, didCompleteExchange: reported.exchange, with: end) }
     }
 
-    /// Tells the monitors that the request has finished, and that it has failed if it has.
+    /// Reports to the monitors that the request has finished, and that it has failed if it has.
     func reportEnd(of request: Request) {
         if session.isMonitored(.failures),
             case (let error?, let hasHandler) = state.withLock({ ($0.attempt.error, $0.lifecycle.hasHandler) })
@@ -88,6 +88,6 @@ extension RequestDriver {
 }
 
 extension Request {
-    /// Whether the request has finished before, and was reopened by a late validation: its end is not told again.
+    /// Whether the request has finished before, and was reopened by a late validation: its end is not reported again.
     package var isReopened: Bool { driver.state.withLock { $0.lifecycle.isReopened } }
 }

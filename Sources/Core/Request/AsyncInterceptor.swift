@@ -48,7 +48,7 @@ extension AsyncRequestAdapter {
 }
 
 extension AsyncRequestAdapter where Self: AsyncRequestRetrier {
-    /// `true`.
+    /// `true`, as it is a retrier.
     public var mayRetry: Bool { true }
 }
 
@@ -111,7 +111,7 @@ extension AsyncRequestRetrier {
         }
     }
 
-    /// `true`.
+    /// `true`: ``retry(_:for:dueTo:)`` runs in the request's task.
     public var isAsynchronous: Bool { true }
 }
 

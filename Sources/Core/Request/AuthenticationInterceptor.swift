@@ -199,7 +199,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
             guard state.refresh == number else { return [] }
             state.refresh = nil
             if case .success(let credential) = result { return Self.replace(credential, in: &state) }
-            // An authenticator that can't obtain a first credential was not asked in vain: that is no refresh.
+            // A first credential that can't be obtained does not count as a refresh.
             if case .failure(AuthenticationError.missingCredential) = result, !state.refreshTimes.isEmpty {
                 state.refreshTimes.removeLast()
             }

@@ -70,8 +70,8 @@ public struct RequestCompression: RequestAdapter {
     /// - Parameters:
     ///   - coding: the content coding; gzip by default.
     ///   - duplicateHeaderBehavior: how a request that already has a `Content-Encoding` is handled; an error by default.
-    ///   - streamedBodyBehavior: how a body is handled that is not in memory; sent uncompressed by default. Nothing else tells that it was, so
-    ///     where the server relies on compression, make it an error.
+    ///   - streamedBodyBehavior: how a body is handled that is not in memory; sent uncompressed by default. Nothing else shows that it was,
+    ///     so where the server relies on compression, make it an error.
     ///   - minimumSize: the size in bytes from which bodies are compressed; 1 by default.
     ///   - level: the compression level, from 1 (fastest) to 9 (smallest); 6 by default.
     ///   - shouldCompress: returns whether to compress a body of at least the minimum size; always by default. Called on the thread of

@@ -65,10 +65,10 @@ extension RequestAdapter {
 }
 
 extension RequestRetrier {
-    /// `false`.
+    /// `false`: the retrier needs no task.
     public var isAsynchronous: Bool { false }
 
-    /// `true`.
+    /// `true`: retries are to be expected.
     public var mayRetry: Bool { true }
 }
 
@@ -123,7 +123,7 @@ public struct Adapter: RequestInterceptor {
     /// - Throws: what the closure throws; ``AsyncAdapterError/calledSynchronously`` for an asynchronous one.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest { try adaptHandler(urlRequest) }
 
-    /// `false`.
+    /// `false`: an adapter never retries.
     public var mayRetry: Bool { false }
 }
 

@@ -39,10 +39,10 @@ public struct RequestOptions: Sendable {
     public var firstByteTimeout: Duration?
 
     /// The longest pause between two bytes, sent or received; fails with ``TransferFailure/Kind/idleTimeout``. `nil`, the default, for the
-    /// request's `timeoutInterval` or the session's ``TransferOptions/idleTimeout``, which tells what does not count.
+    /// request's `timeoutInterval` or the session's ``TransferOptions/idleTimeout``, which documents what does not count.
     ///
     /// `URLRequest.timeoutInterval` is the same pause, in seconds, and counts unless it is 60: that is Foundation's default, which can't be
-    /// told from a value that was set. This property takes precedence over it, and counts with 60 seconds too.
+    /// distinguished from a value that was set. This property takes precedence over it, and counts with 60 seconds too.
     public var idleTimeout: Duration?
 
     /// The longest time for the transfers of an attempt; fails with ``TransferFailure/Kind/totalTimeout``. A retry starts from zero. `nil`,

@@ -20,7 +20,7 @@ extension TransferRequest {
         try self.init(
             url, method: method, headers: urlRequest.orderedHeaders(like: given), body: try body ?? urlRequest.bodySource,
             cachePolicy: policy, in: session)
-        // 60 seconds is Foundation's default, which can't be told from a set value; 0 or less is no timeout.
+        // 60 seconds is Foundation's default, which can't be distinguished from a set value; 0 or less is no timeout.
         let timeout = urlRequest.timeoutInterval
         if timeout != 60, timeout > 0 { setTimeouts(idle: .seconds(min(timeout, 1e9))) }
         handlesCookies = urlRequest.httpShouldHandleCookies

@@ -9,12 +9,12 @@ import CurlewTransport
 /// The methods are called on the session's queue, one at a time, in the order of events. A slow method delays the session's other requests.
 /// The session retains its monitors.
 ///
-/// The handshake of a WebSocket is no exchange here; ``ExchangeInstrument`` is told of it.
+/// The handshake of a WebSocket is no exchange here; ``ExchangeInstrument`` is notified of it.
 ///
 /// Each method has an empty default implementation. One with another label or type, such as Alamofire 5's `request(_:didCreateTask:)`, is a
 /// different method and is never called.
 public protocol EventMonitor: Sendable {
-    /// The events of which the monitor is told; ``MonitoredEvents/all`` by default.
+    /// The events of which the monitor is notified; ``MonitoredEvents/all`` by default.
     ///
     /// Read once, when the session is created. Each event costs its request a call on the session's queue: a monitor that needs few of them
     /// saves that.
@@ -23,8 +23,9 @@ public protocol EventMonitor: Sendable {
     func request(_ request: Request, didCreate task: SessionTask)
     /// An exchange of the request has completed: the first, a follow-up, or one of a later attempt. Also one that the cache served alone.
     ///
-    /// `exchange` tells request, attempt, number and reason; `completion` the response's head, the error, and the metrics, with the time in
-    /// the queue for a connection and what the cache did. The exchanges are those of the request's `metrics`, numbered from 1.
+    /// `exchange` has the request, the attempt, the number and the reason; `completion` the response's head, the error, and the metrics,
+    /// with the time in the queue for a connection and what the cache did. The exchanges are those of the request's `metrics`, numbered
+    /// from 1.
     func request(_ request: Request, didCompleteExchange exchange: OutgoingExchange, with completion: ExchangeCompletion)
     /// The request was started or resumed.
     func requestDidResume(_ request: Request)
@@ -46,8 +47,8 @@ public protocol EventMonitor: Sendable {
     /// The same, with the reason, and in the terms of RFC 9211. Called in place of ``request(_:didUseCache:)``, which it calls by default.
     func request(
         _ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome, because reason: CacheReason, status: CacheStatus)
-    /// The request has failed for good: it is not retried. `isHandled` tells whether it has a handler or is awaited. Cancelled requests fail,
-    /// too.
+    /// The request has failed for good: it is not retried. `isHandled` says whether it has a handler or is awaited. Cancelled requests
+    /// fail, too.
     func request(_ request: Request, didFailWith error: any Error, isHandled: Bool)
     /// The request will be retried after a delay in seconds.
     func request(_ request: Request, willRetryAfter delay: TimeInterval, because error: any Error)

@@ -54,7 +54,7 @@ struct Interception {
 
     /// Whether both are the same object or value: programs set the same one as adapter and retrier, which then adapts and decides once.
     ///
-    /// Values of one type are taken for the same unless they can be told apart.
+    /// Values of one type are taken for the same unless they can be distinguished.
     private static func isSame(_ first: Any, _ second: Any) -> Bool {
         guard type(of: first) == type(of: second) else { return false }
         if type(of: first) is AnyClass { return first as AnyObject === second as AnyObject }

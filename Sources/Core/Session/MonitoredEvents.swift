@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Kinds of events of which an ``EventMonitor`` is told.
+/// Kinds of events of which an ``EventMonitor`` is notified.
 public struct MonitoredEvents: OptionSet, Sendable, Hashable {
     /// One bit for each kind.
     public let rawValue: UInt16

@@ -40,9 +40,9 @@ public final class Session: Sendable {
     /// The monitors of the configuration and of its instruments.
     let monitors: SessionMonitors
     let isInstrumented: Bool
-    /// Whether layers are told which exchanges are retries.
+    /// Whether exchanges of retries are marked for layers.
     let marksRetries: Bool
-    /// Whether monitors are told of exchanges.
+    /// Whether exchanges are reported to monitors.
     let reportsExchanges: Bool
     /// The classes that may load requests in place of the network; `nil` for none.
     private let protocols: (any ProtocolSource)?
@@ -61,7 +61,7 @@ public final class Session: Sendable {
     let cookies: CookieJar?
     /// The hosts that are connected to over TLS only; `nil` without a store.
     let hsts: HSTSStore?
-    /// Whether responses are searched for what they tell of their host.
+    /// Whether responses are searched for cookies and `Strict-Transport-Security`.
     let keepsHostState: Bool
     /// Whether the last step before an exchange may wait for a disk, as stores are in files.
     let readsFiles: Bool

@@ -26,8 +26,9 @@ extension SessionConfiguration {
 
     /// The longest pause between two bytes, sent or received, once connected; 60 seconds by default, `nil` for no limit.
     ///
-    /// ``TransferOptions/idleTimeout`` of ``options``, which tells what does not count. A request's ``RequestOptions/idleTimeout`` replaces it,
-    /// and so does its `URLRequest.timeoutInterval` unless that is 60: Foundation's default, which can't be told from one that was set.
+    /// ``TransferOptions/idleTimeout`` of ``options``, which documents what does not count. A request's ``RequestOptions/idleTimeout``
+    /// replaces it, and so does its `URLRequest.timeoutInterval` unless that is 60: Foundation's default, which can't be distinguished from
+    /// one that was set.
     public var idleTimeout: Duration? {
         get { options.idleTimeout }
         set { options.idleTimeout = newValue }
@@ -35,7 +36,7 @@ extension SessionConfiguration {
 
     /// The longest time for the whole transfer; `nil`, the default, for no limit. A retry starts from zero.
     ///
-    /// ``TransferOptions/totalTimeout`` of ``options``, which tells what counts.
+    /// ``TransferOptions/totalTimeout`` of ``options``, which documents what counts.
     public var totalTimeout: Duration? {
         get { options.totalTimeout }
         set { options.totalTimeout = newValue }
@@ -158,7 +159,7 @@ extension SessionConfiguration {
 
     /// The longest time for which a connection may be idle and then be used again; 118 seconds by default, `nil` for no limit.
     ///
-    /// ``TransportConfiguration/maximumIdleTime`` of ``connections``, which tells what servers' `Keep-Alive` does.
+    /// ``TransportConfiguration/maximumIdleTime`` of ``connections``, which documents what servers' `Keep-Alive` does.
     public var maximumIdleTime: Duration? {
         get { connections.maximumIdleTime }
         set { connections.maximumIdleTime = newValue }

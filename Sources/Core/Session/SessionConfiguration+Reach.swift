@@ -6,7 +6,7 @@ import CurlewTransport
 extension SessionConfiguration {
     /// The path of a Unix domain socket to connect to instead of the URL's host; `nil`, the default, for TCP.
     ///
-    /// ``TransferOptions/unixSocketPath`` of ``options``, which tells what it applies to.
+    /// ``TransferOptions/unixSocketPath`` of ``options``, which documents what it applies to.
     public var unixSocketPath: String? {
         get { options.unixSocketPath }
         set { options.unixSocketPath = newValue }
@@ -22,7 +22,7 @@ extension SessionConfiguration {
 
     /// Addresses to connect to in place of those that a name resolves to, by `host:port`; empty by default.
     ///
-    /// ``TransferOptions/resolve`` of ``options``, which tells what it applies to.
+    /// ``TransferOptions/resolve`` of ``options``, which documents what it applies to.
     public var resolve: [String: [String]] {
         get { options.resolve }
         set { options.resolve = newValue }
@@ -30,7 +30,7 @@ extension SessionConfiguration {
 
     /// Hosts to connect to in place of the URL's, by `host:port`; empty by default.
     ///
-    /// ``TransferOptions/connectTo`` of ``options``, which tells what it applies to.
+    /// ``TransferOptions/connectTo`` of ``options``, which documents what it applies to.
     public var connectTo: [String: String] {
         get { options.connectTo }
         set { options.connectTo = newValue }
@@ -38,7 +38,7 @@ extension SessionConfiguration {
 
     /// Resolves the names of hosts, in place of the system's resolver; `nil`, the default, for the system's.
     ///
-    /// ``TransferOptions/resolver`` of ``options``, which tells what it applies to.
+    /// ``TransferOptions/resolver`` of ``options``, which documents what it applies to.
     public var resolver: HostResolver? {
         get { options.resolver }
         set { options.resolver = newValue }

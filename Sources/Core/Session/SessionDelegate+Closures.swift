@@ -7,7 +7,7 @@ import CurlewURLLoading
 /// A closure's completion for a challenge.
 package typealias ChallengeCompletion = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
 
-/// The closures of a session's delegate: those that decide about tasks, and those that are told of events.
+/// The closures of a session's delegate: those that decide about tasks, and those that are notified of events.
 package struct SessionClosures: Sendable {
     var sessionDidBecomeInvalidWithError: (@Sendable (Session, (any Error)?) -> Void)?
     package var sessionDidReceiveChallenge: (@Sendable (Session, URLAuthenticationChallenge, @escaping ChallengeCompletion) -> Void)? {
@@ -46,7 +46,7 @@ package struct SessionClosures: Sendable {
     package init() {}
 }
 
-/// Closures that replace a default decision, or are told of an event.
+/// Closures that replace a default decision, or are notified of an event.
 ///
 /// All are `nil` by default, and called on the session's queue, one at a time for all requests of the session, which wait for it.
 ///
@@ -58,7 +58,7 @@ extension SessionDelegate {
         closures.withLock { body(&$0) }
     }
 
-    /// Is told that the session has ended, with an error if it did not end by itself.
+    /// Called when the session has ended, with an error if it did not end by itself.
     @preconcurrency public var sessionDidBecomeInvalidWithError: (@Sendable (Session, (any Error)?) -> Void)? {
         get { closures.withLock { $0.sessionDidBecomeInvalidWithError } }
         set { closures.withLock { $0.sessionDidBecomeInvalidWithError = newValue } }
@@ -90,9 +90,9 @@ extension SessionDelegate {
     /// session remembers the decision for the origin, but for a cancellation, until no connection can be made with it, another closure is
     /// set, or the session ends: the next connection then asks again, with a `previousFailureCount` that counts the certificates that were
     /// refused. With several loops, each of them may ask before the first decision. A connection with a certificate is not used for requests
-    /// of another session, and a response that was requested after the decision is not shared with those of another certificate. It needs a libcurl with OpenSSL; otherwise, and
-    /// for a server that requests a certificate only after the handshake (RFC 8446, section 4.6.2), the closure is not called, and there
-    /// is no certificate. Nor is it for a proxy's own.
+    /// of another session, and a response that was requested after the decision is not shared with those of another certificate. It needs a
+    /// libcurl with OpenSSL; otherwise, and for a server that requests a certificate only after the handshake (RFC 8446, section 4.6.2),
+    /// the closure is not called, and there is no certificate. Nor is it for a proxy's own.
     @preconcurrency public var sessionDidReceiveChallenge:
         (
             @Sendable (
@@ -154,7 +154,7 @@ extension SessionDelegate {
         set { closures.withLock { $0.taskDidSendBodyData = newValue } }
     }
 
-    /// Is told that a task has completed, after its validations and before its handlers, which run as well.
+    /// Called when a task has completed, after its validations and before its handlers, which run as well.
     @preconcurrency public var taskDidComplete: (@Sendable (Session, SessionTask, (any Error)?) -> Void)? {
         get { closures.withLock { $0.taskDidComplete } }
         set { closures.withLock { $0.taskDidComplete = newValue } }
@@ -168,7 +168,7 @@ extension SessionDelegate {
         set { closures.withLock { $0.dataTaskDidReceiveResponse = newValue } }
     }
 
-    /// Is told that a body is written to a file, because its disposition was `becomeDownload`. The task stays the same, and is passed
+    /// Called when a body is to be written to a file, because its disposition was `becomeDownload`. The task stays the same, and is passed
     /// twice.
     ///
     /// ``downloadTaskDidFinishDownloadingToURL`` receives the file; the request's data is `nil`.
@@ -207,7 +207,7 @@ extension SessionDelegate {
         set { closures.withLock { $0.downloadTaskDidWriteData = newValue } }
     }
 
-    /// Is told at which offset a download is resumed, and its length, −1 if unknown.
+    /// Receives the offset at which a download is resumed, and its length, −1 if unknown.
     @preconcurrency public var downloadTaskDidResumeAtOffset: (@Sendable (Session, SessionTask, Int64, Int64) -> Void)? {
         get { closures.withLock { $0.downloadTaskDidResumeAtOffset } }
         set { closures.withLock { $0.downloadTaskDidResumeAtOffset = newValue } }

@@ -17,9 +17,9 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     fileprivate struct Requests {
         /// By the number of their task, from their start until they have finished.
         var map = NumberMap<Request>()
-        /// The request that has finished and of whose end observers are being told, and its task's number.
+        /// The finished request whose end is being reported to observers, and its task's number.
         var presented: (number: Int, request: Request)?
-        /// The number of requests that are not in the map any more, and of whose end the monitors have not been told yet.
+        /// The number of requests that are no longer in the map, and whose end was not reported to the monitors yet.
         var ending = 0
         /// Ended when there are no requests of either kind.
         var waits: [DrainWait] = []
@@ -73,7 +73,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         }
     }
 
-    /// The monitors have been told of the end of a request that was taken.
+    /// Notes that the end of a request that was taken was reported to the monitors.
     func told() {
         let waits = requests.withLock { requests -> [DrainWait]? in
             requests.ending -= 1

@@ -17,8 +17,8 @@ extension SessionManager {
     /// has passed, the rest fail with ``CurlewError/sessionShutDown``.
     ///
     /// On return all requests have finished and awaiting tasks are resumed (handlers may still be running, on their queues), the event
-    /// loop's thread has ended, its connections are closed, monitors have been told of everything, and no file remains that was not asked
-    /// for. Users' code that blocks the session's queue delays it.
+    /// loop's thread has ended, its connections are closed, monitors have been notified of everything, and no file remains that was not
+    /// asked for. Users' code that blocks the session's queue delays it.
     ///
     /// May be called by several tasks and repeatedly, also for a session that has ended: all calls return at the same end, and the earliest
     /// end of a grace period counts. Cancelling a waiting task ends the grace period at once; the call returns when the session has ended,
@@ -33,7 +33,7 @@ extension SessionManager {
         session.endShutdown()
         await drain(for: nil)
         await session.transport.waitUntilShutDown()
-        // What monitors have to be told of is on the session's queue by now.
+        // All notifications of monitors are on the session's queue by now.
         await withCheckedContinuation { continuation in session.afterQueuedWork { continuation.resume() } }
     }
 

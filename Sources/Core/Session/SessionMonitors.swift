@@ -6,7 +6,7 @@ import Dispatch
 /// The monitors of a session: those of its configuration and of its instruments.
 struct SessionMonitors: Sendable {
     private let monitors: [(events: MonitoredEvents, monitor: any EventMonitor)]
-    /// The events of which one of them is told.
+    /// The events of which at least one of them is notified.
     let events: MonitoredEvents
 
     init(_ configuration: SessionConfiguration) {
@@ -15,14 +15,14 @@ struct SessionMonitors: Sendable {
         events = monitors.reduce([]) { $0.union($1.events) }
     }
 
-    /// The monitors that are told of these events.
+    /// The monitors that are notified of these events.
     func monitors(of events: MonitoredEvents) -> [any EventMonitor] {
         monitors.filter { $0.events.contains(events) }.map(\.monitor)
     }
 }
 
 extension SessionConfiguration {
-    /// Whether monitors are told of connections, for which the session needs a transport on libcurl of its own.
+    /// Whether monitors are notified of connections, for which the session needs a transport on libcurl of its own.
     package var followsConnections: Bool { SessionMonitors(self).events.contains(.connections) }
 }
 
@@ -49,7 +49,7 @@ extension Session {
         }
     }
 
-    /// Whether monitors are told of events of that kind.
+    /// Whether monitors are notified of events of that kind.
     func isMonitored(_ kind: MonitoredEvents) -> Bool {
         monitors.events.contains(kind) || configuration.tellsLayerMonitor && LayerMonitor.registered != nil
     }

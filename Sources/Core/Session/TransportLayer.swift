@@ -8,15 +8,15 @@ import Dispatch
 /// Below the cache are the exchanges that go to the network, above it all; the instruments are below both, so that a request which a layer
 /// refuses is no exchange. A session without layers has no overhead.
 package protocol TransportLayer: Sendable {
-    /// Of which exchanges the layer reads where they come from.
+    /// The exchanges whose source the layer reads.
     var neededSources: NeededSources { get }
 
     /// Returns a transport that forwards to another one; that one itself for a place where the layer does nothing.
     func transport(over base: any Transport, at place: TransportLayerPlace, in context: LayerContext) -> any Transport
 }
 
-/// Of which exchanges a layer reads where they come from: reason, number and name of the request. That costs an exchange two objects and a
-/// copy of its request; sessions with instruments, or monitors of policies, have it for all anyway.
+/// The exchanges whose source a layer reads: reason, number and name of the request. That costs an exchange two objects and a copy of its
+/// request; sessions with instruments, or monitors of policies, have it for all anyway.
 package enum NeededSources: Sendable {
     case none
     case retries
@@ -50,10 +50,10 @@ package struct LayerContext: Sendable {
         LayerTimer(timers: timers, timer: timers.start(after: delay, body))
     }
 
-    /// Whether a monitor is told of what layers do.
+    /// Whether a monitor is notified of what layers do.
     package var isMonitored: Bool { monitors.events.contains(.policies) }
 
-    /// Tells the monitors, on the session's queue.
+    /// Notifies the monitors, on the session's queue.
     package func tell(_ report: PolicyReport) {
         let monitors = monitors.monitors(of: .policies)
         guard !monitors.isEmpty else { return }
@@ -70,7 +70,7 @@ package struct LayerTimer: Sendable {
     package func cancel() { timers.cancel(timer) }
 }
 
-/// What a policy that protects a session has done, as its monitors are told it: names of few values, so that they can be dimensions.
+/// What a policy that protects a session has done, as reported to its monitors: names with few values, so that they can be dimensions.
 public struct PolicyReport: Sendable {
     /// The kind of policy, such as `circuit_breaker`.
     public let policy: String

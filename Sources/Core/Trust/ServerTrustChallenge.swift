@@ -75,7 +75,7 @@ extension Session {
     ///
     /// - Parameters:
     ///   - policy: the host's policy, which decides if the delegate chooses the default handling.
-    ///   - policyVersion: tells it from other policies of the host.
+    ///   - policyVersion: distinguishes it from other policies of the host.
     ///   - owned: the task whose owner evaluates in place of the delegate; `nil` for none.
     func delegatedOptions(
         for host: String, port: Int, under policy: ServerTrustPolicy?, version policyVersion: Int, _ owned: OwnedTask?

@@ -59,7 +59,7 @@ extension ServerTrustPolicy {
     /// Trust is evaluated in libcurl's pre-request callback, after the handshake and before the request is sent, on OpenSSL's verified
     /// chain: a peer may send certificates it does not own, so pins are compared with that chain only.
     ///
-    /// - Parameter version: tells closures from others of the session.
+    /// - Parameter version: distinguishes closures from others of the session.
     func applied(to session: TLSOptions, host: String, port: Int, in scope: Session, version: Int) -> TLSOptions {
         var options = session
         options.verifiesServer = false

@@ -26,7 +26,7 @@ final class CookieJar: Sendable {
     private let backing: any CookieBacking
     private let acceptPolicy: HTTPCookie.AcceptPolicy
     private let sendsCookies: Bool
-    /// What tells the cookies from those of other stores, also of other processes.
+    /// Distinguishes the cookies from those of other stores, also of other processes.
     private let token: String
 
     init(_ backing: any CookieBacking, acceptPolicy: HTTPCookie.AcceptPolicy, sendsCookies: Bool) {

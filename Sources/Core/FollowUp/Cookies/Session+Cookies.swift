@@ -24,8 +24,8 @@ extension Session {
     }
 }
 
-/// Stores what every response, redirects included, tells of its host: cookies (RFC 6265bis, section 5.7), and whether it is to be connected to
-/// over TLS only (RFC 6797, section 8.1). Decides nothing.
+/// Stores what every response, redirects included, says about its host: cookies (RFC 6265bis, section 5.7), and whether it is to be
+/// connected to over TLS only (RFC 6797, section 8.1). Decides nothing.
 enum HostStateRule: ResponseRule {
     static func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         let session = driver.session
