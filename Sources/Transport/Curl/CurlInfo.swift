@@ -57,7 +57,7 @@ public struct CurlInfo: Sendable, Hashable {
     /// with 8.14.1 so; 7.88.1 and 8.23.0 keep it.
     package var dropsConnectionsWithInput: Bool { (0x080000..<0x081700).contains(versionNumber) }
 
-    /// Whether a transfer that is told to pause receiving receives on as long as it sends, and keeps all of it in memory: with 8.14.1 so (a
-    /// gigabyte in four seconds); 7.88.1 and 8.23.0 stop.
+    /// Whether a transfer whose receiving is paused keeps receiving as long as it sends, all of it into memory: 8.14.1 does (a gigabyte in
+    /// four seconds); 7.88.1 and 8.23.0 stop.
     package var receivesWhilePaused: Bool { (0x080000..<0x081700).contains(versionNumber) }
 }

@@ -54,7 +54,7 @@ class MultiMember {
     /// The TLS options and the URL of its connection.
     var tls: TLSOptions { TLSOptions() }
     var url: String { "" }
-    /// How many times its connection was configured, so that what belongs to an earlier one is told apart.
+    /// How many times its connection was configured, so that what belongs to an earlier one is recognized.
     final var setUpCount = 0
 
     /// How many decisions on certificates it has waited for.

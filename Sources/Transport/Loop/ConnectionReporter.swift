@@ -3,7 +3,7 @@ import CurlewHTTP
 
 /// Follows the connections of an event loop, and reports what happens to them.
 ///
-/// Created only if there is an observer. libcurl does not tell why it closes a connection, and does it before it reports the end of the
+/// Created only if there is an observer. libcurl does not report why it closes a connection, and does it before it reports the end of the
 /// transfer on it, so that the closing of a connection in use is reported with the end of its last transfer. For the event loop's thread
 /// only.
 final class ConnectionReporter {

@@ -13,7 +13,7 @@ protocol CurlHandle: TransferHandle {
 
     /// Queues the start. Inside of the lock.
     func queueStart(on mailbox: Mailbox) -> QueuedCommand
-    /// Tells the observer that it was cancelled before its start.
+    /// Reports to the observer that it was cancelled before its start.
     func completeUnstarted()
 }
 

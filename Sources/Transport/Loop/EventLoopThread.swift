@@ -5,8 +5,8 @@ import CurlewHTTP
 /// The thread that runs libcurl. Read this first.
 ///
 /// A turn of ``runTurns()`` takes queued commands, runs the expired timers of libcurl and of the loop, decodes what was left of bodies,
-/// tells the poller what has changed, and waits for a socket event, a timer or a command. The cost of a turn depends on what happens in
-/// it, not on the number of transfers in flight.
+/// passes changes to the poller, and waits for a socket event, a timer or a command. The cost of a turn depends on what happens in it, not
+/// on the number of transfers in flight.
 ///
 /// All of this state is confined to one thread, without locks or atomics. Observers are called on it and must not block.
 final class EventLoopThread {

@@ -87,8 +87,8 @@ final class LoopDispatcher: Sendable {
         for command in queued { command.finish() }
     }
 
-    /// A transfer has completed, or never began: passes its place on. Called before its observer is told, which may start another transfer
-    /// of the same number.
+    /// Passes on the place of a transfer that has completed, or never began. Called before its observer is notified, which may start
+    /// another transfer of the same number.
     fileprivate func release(_ slot: LoopSlot, wasShared: Bool?) {
         let next = state.withLock { $0.release(slot, wasShared: wasShared) }
         for slot in next { put(.launch(slot.number), for: slot.number)?.finish() }

@@ -59,12 +59,12 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Tells the mailbox what is in front of it.
+    /// Sets the dispatcher in front of the mailbox.
     func setDispatcher(_ dispatcher: LoopDispatcher) {
         state.withLock { $0.dispatcher = dispatcher }
     }
 
-    /// What is in front of several loops; `nil` once it has ended, and for a single loop.
+    /// The dispatcher in front of several loops; `nil` once it has ended, and for a single loop.
     var dispatcher: LoopDispatcher? { state.withLock { $0.dispatcher } }
 
     /// Enqueues a command, then wakes the thread if it sleeps, or starts it. After the mailbox was closed, the command is refused.

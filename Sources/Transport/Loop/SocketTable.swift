@@ -113,7 +113,7 @@ struct SocketTable {
         hasSeenAll = false
     }
 
-    /// A wait or a poll has ended, and its events were reported or recorded; `hasSeenAll` tells whether these were all.
+    /// A wait or a poll has ended, and its events were reported or recorded; `hasSeenAll` says whether these were all.
     mutating func waitEnded(hasSeenAll: Bool) {
         self.hasSeenAll = hasSeenAll
     }

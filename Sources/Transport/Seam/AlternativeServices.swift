@@ -74,7 +74,7 @@ public final class AlternativeServices: Sendable, Hashable {
 
     /// Writes the offers that have not expired to the store's file, by replacing it; does nothing for a store in memory. Blocks while writing.
     ///
-    /// Only the user may read the file, because it tells which hosts were visited. A symbolic link in its place is replaced.
+    /// Only the user may read the file, because it reveals which hosts were visited. A symbolic link in its place is replaced.
     ///
     /// - Throws: the system's error if the file can't be written.
     public func save() throws {

@@ -33,9 +33,9 @@ public protocol BodySource: AnyObject, Sendable {
 extension BodySource {
     /// Does nothing.
     public func transferDidComplete() {}
-    /// `false`.
+    /// `false`: no fields follow the body.
     public var hasTrailers: Bool { false }
-    /// None.
+    /// No fields.
     public var trailers: HTTPHeaders { HTTPHeaders() }
 }
 

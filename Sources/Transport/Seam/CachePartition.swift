@@ -22,8 +22,8 @@ struct PartitionWriter {
         if isDifferent { add(name, "".utf8) }
     }
 
-    /// The text of the partition: empty for that of plain requests, otherwise a SHA-256 digest, which tells no secret and is the same in each
-    /// process.
+    /// The text of the partition: empty for that of plain requests, otherwise a SHA-256 digest, which reveals no secret and is the same in
+    /// each process.
     var text: String { bytes.isEmpty ? "" : SHA256.digest(of: bytes).hexDigits }
 
     /// Adds what a file contains, because its path leads to another one on another machine. One that can't be read is equal to no other.

@@ -3,7 +3,7 @@ import CurlewHTTP
 
 // The files that options name: what they contain now is read for each exchange, and again only after a change.
 
-/// What tells a change of a regular file's contents.
+/// Identifies the contents of a regular file: equal until the file changes.
 struct FileVersion: Hashable {
     private let (device, inode, size): (UInt64, UInt64, Int64)
     private let (seconds, nanoseconds): (Int, Int)

@@ -142,7 +142,7 @@ public struct TransferMetrics: Sendable, Hashable {
     public var cacheReason: CacheReason?
     package var cacheDetail = CacheDetail()
 
-    /// What `Cache-Status` tells besides outcome and reason (RFC 9211).
+    /// What `Cache-Status` reports besides outcome and reason (RFC 9211).
     package struct CacheDetail: Sendable, Hashable {
         /// The status of the response to the forwarded request, unless it is the one delivered.
         package var forwardStatus: Int16?

@@ -22,7 +22,7 @@ public struct TransferOptions: Sendable, Hashable {
     /// chunk, is no progress.
     ///
     /// 60 seconds by default; `nil` for no limit. A stalled upload is detected within twice that time. A `URLRequest` replaces it by a
-    /// `timeoutInterval` other than 60, which is Foundation's default and can't be told from one that was set.
+    /// `timeoutInterval` other than 60, which is Foundation's default and can't be distinguished from one that was set.
     public var idleTimeout: Duration? = .seconds(60)
 
     /// The longest time for the whole transfer, including the wait for a connection.
@@ -181,7 +181,7 @@ final class OwnLimits: Sendable {
     let limits: TimeLimits
     /// The connect timeout in libcurl's unit; `nil` for that of the options.
     let connectMilliseconds: Int?
-    /// The header field that tells the server the time until the request's deadline; `nil` for none.
+    /// The header field that informs the server of the time until the request's deadline; `nil` for none.
     let deadlineField: String?
 
     init(
@@ -221,7 +221,7 @@ public enum HTTPVersionPolicy: Sendable, Hashable {
     /// HTTP/3 (RFC 9114) if a connection over QUIC is made before one over TCP, otherwise HTTP/2 or HTTP/1.1; for `http`, the same as
     /// ``automatic``.
     ///
-    /// libcurl starts both, QUIC first. The response's metrics tell which version was spoken. A libcurl without HTTP/3
+    /// libcurl starts both, QUIC first. The response's metrics show which version was spoken. A libcurl without HTTP/3
     /// (``CurlInfo/supportsHTTP3``) fails the transfer with ``TransferFailure/Kind/configuration`` at once. 0-RTT (RFC 9114, section 10.9)
     /// is never used: a request in early data can be replayed by an attacker who has recorded it. Proxies are not used by QUIC: with one,
     /// the transfer uses TCP.

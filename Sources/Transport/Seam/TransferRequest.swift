@@ -65,7 +65,7 @@ public struct TransferRequest: Sendable {
         get { parts.url }
         set { parts.url = newValue }
     }
-    /// Whether the URL's scheme is `https`, which its fifth byte tells.
+    /// Whether the URL's scheme is `https`, by its fifth byte.
     package var isSecure: Bool {
         var url = url
         return url.withUTF8 { $0.count > 4 && $0[4].asciiLowercased == UInt8(ascii: "s") }
@@ -180,14 +180,14 @@ public struct TransferRequest: Sendable {
             total: total ?? own?.total, otherwise: parts.prepared.limits, deadlineField: deadlineField ?? own?.deadlineField)
     }
 
-    /// Tells the server, in a header field, the time that remains until the deadline of the request.
+    /// Sets the header field by which the server is informed of the time that remains until the request's deadline.
     package mutating func setDeadline(_ value: String, inField name: String) {
         parts.headers.update(name: name, value: value)
         setOwnLimits(deadlineField: name)
     }
 
-    /// Replaces the limits of one caller by those of a session, so that the request can be sent on behalf of all: its timeouts, and the field
-    /// that tells the server its deadline.
+    /// Replaces the limits of one caller by those of a session, so that the request can be sent on behalf of all: its timeouts, and the
+    /// field that informs the server of its deadline.
     package mutating func setLimits(_ limits: TransferOptions) {
         if let name = parts.ownLimits?.deadlineField { parts.headers.remove(name: name) }
         var shared = options

@@ -11,7 +11,7 @@ import CurlewHTTP
 /// Its events have the number that its owner gives it, so that one that arrives late, for an earlier attempt, finds no request and is
 /// dropped: a retry has a new number; a redirect keeps its task's.
 ///
-/// A transport in front of another one wraps what it has to hear: the observer, the handle, or neither.
+/// A transport in front of another one wraps what it has to observe: the observer, the handle, or neither.
 public protocol Transport: Sendable {
     /// What keeps its responses apart from those of the network, where sessions share a cache or continue a file: a name of what makes them
     /// up. `nil`, the default, for a transport whose responses come from the network. Read when a session is created.
@@ -47,7 +47,7 @@ public protocol Transport: Sendable {
 }
 
 extension Transport {
-    /// `nil`.
+    /// `nil`: the responses come from the network.
     public var cachePartition: String? { nil }
 
     /// Returns at once.

@@ -6,10 +6,10 @@ import CurlewHTTP
 // section 8.1). libcurl then stops sending, and closes the connection after the response.
 //
 // Over HTTP/1.1 a server may wait indefinitely for the rest of the body before it sends the rest of its response: closing the sending side
-// tells it that the body has ended.
+// signals that the body has ended.
 //
 // Over HTTP/2 the stream is reset once the response is complete. libcurl from 8 on waits for the server to reset it, indefinitely if the
-// body has no bytes available; older versions end a body of unknown length as if it were complete, and are therefore told to continue
+// body has no bytes available; older versions end a body of unknown length as if it were complete, and are therefore made to continue
 // sending.
 
 extension Transfer {

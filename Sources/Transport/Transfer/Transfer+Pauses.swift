@@ -10,11 +10,11 @@ extension Transfer {
         var isSuspended = false
         /// The observer paused the transfer.
         var isHeld = false
-        /// libcurl was told to pause receiving.
+        /// Receiving is paused in libcurl.
         var receivingStopped = false
         /// Receiving is stopped until a later slice of decoding. Not a pause: time limits apply.
         var decodesLater = false
-        /// libcurl was told to pause sending.
+        /// Sending is paused in libcurl.
         var sendingStopped = false
         /// Sending is stopped until receiving continues, because libcurl receives as long as it sends.
         var isHeldBack = false

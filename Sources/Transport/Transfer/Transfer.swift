@@ -33,7 +33,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// The question to the session's resolver, or its answer.
     @exclusivity(unchecked) var resolution: Resolution?
 
-    /// How far a request has come; the next one begins without it.
+    /// The progress of a request; the next one begins without it.
     struct Exchange {
         /// The failure to report instead of libcurl's: a cancellation, or the error of the request's body.
         fileprivate(set) var ownError: (any Error)?
@@ -60,7 +60,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         var hasOpenedHTTP1 = false
     }
 
-    /// How far libcurl has come with the request; when it is given it again, that begins without it.
+    /// The progress of libcurl's run of the request; the next run begins without it.
     struct Run {
         var decoder: BodyDecoder?
         /// The head of a 401 that libcurl may answer with credentials: whether it does shows only in its next action.
@@ -85,7 +85,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Whether there is a request; otherwise the transfer is pooled.
     var isInUse: Bool { observer != nil }
 
-    /// Assigns a request of a group. `isCounted` tells whether the host's hash is needed.
+    /// Assigns a request of a group. `isCounted` says whether the host's hash is needed.
     func begin(_ source: CurlTransfer, in group: ConnectionGroup, isCounted: Bool) {
         enter(group)
         self.source = source

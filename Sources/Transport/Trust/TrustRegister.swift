@@ -13,7 +13,7 @@ struct TrustQuestion: Sendable, Hashable {
     let requirement: TrustRequirement
     /// The certificate path to be decided on; `nil` for the question of the client certificate.
     let trust: ServerTrust?
-    /// The issuers that the host has named for that, which don't tell questions apart.
+    /// The issuers that the host has named for that; not compared.
     let issuers: [Data]
     /// The number of the connection's group: a decision holds for the session that has made it.
     let group: Int
