@@ -6,9 +6,9 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// The channel on which the processes that share a store tell each other what they have changed in it. Thread-safe.
+/// The channel on which the processes that share a store notify each other of what they have changed in it. Thread-safe.
 final class CacheChannel: Sendable {
-    /// What is told.
+    /// A notification on the channel.
     enum Message: Sendable, Equatable {
         case changed(CacheKey)
         case all
@@ -149,7 +149,7 @@ final class LeaseWaiter: Sendable {
 
     deinit { end() }
 
-    /// Waits for the message, at most for so many nanoseconds.
+    /// Waits for the message, at most for a number of nanoseconds.
     func wait(_ time: Nanoseconds) { _ = semaphore.wait(timeout: .now() + .nanoseconds(Int(time))) }
 }
 #endif

@@ -48,7 +48,7 @@ extension RedisCacheStorage {
         return number == 0 ? nil : CacheLease(key: key, number: UInt64(number))
     }
 
-    /// Ends a lease, and tells the processes that wait for that.
+    /// Ends a lease, and notifies the processes that wait for that.
     public func releaseLease(_ lease: CacheLease) throws {
         let message = try channel.message(.leaseEnded(lease.key))
         _ = try client.block(

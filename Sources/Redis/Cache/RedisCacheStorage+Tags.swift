@@ -51,7 +51,7 @@ extension RedisCacheStorage {
         }
     }
 
-    /// Tells the other processes, and other stores of this one, to drop their copies of entries with a tag: the server may have evicted the
+    /// Has the other processes, and other stores of this one, drop their copies of entries with a tag: the server may have evicted the
     /// entries, and then no key is reported for them.
     public func announceRemoval(ofTag tag: String) throws {
         _ = try client.block(["PUBLISH", .text(channel.name), .bytes(try channel.message(.tagRemoved(tag)))])

@@ -123,7 +123,7 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
         value.data.flatMap { try? format.decode($0, of: "\(place):\(name)") }
     }
 
-    /// Stores an entry for a key, and tells the other processes.
+    /// Stores an entry for a key, and notifies the other processes.
     ///
     /// - Throws: `CacheStorageError.entryTooLarge`; ``RedisError``, with which the old entry is usually kept
     ///   (``RedisError/serverFull(command:message:)`` for one).
@@ -153,13 +153,13 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
         return try client.block(Self.storing, keys: [place, place + ":lease"], arguments) == .integer(1)
     }
 
-    /// Removes the entry for a key, and tells the other processes.
+    /// Removes the entry for a key, and notifies the other processes.
     public func removeEntry(for key: CacheKey) throws {
         let message = try channel.message(.changed(key))
         _ = try client.block(Self.removing, keys: [place(of: key)], [.text(channel.name), .bytes(message)])
     }
 
-    /// Removes all entries, and tells the other processes.
+    /// Removes all entries, and notifies the other processes.
     public func removeAll() throws {
         try scan { places in
             _ = try client.blockAll([["UNLINK"] + places.map { .text($0) }])
@@ -223,7 +223,7 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
         channel.observe(report)
     }
 
-    /// Tells the other processes, and other stores of this one, to drop all copies.
+    /// Has the other processes, and other stores of this one, drop all copies.
     public func announceChanges() throws {
         _ = try client.block(["PUBLISH", .text(channel.name), .bytes(try channel.message(.all))])
     }

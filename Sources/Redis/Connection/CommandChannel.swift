@@ -69,7 +69,7 @@ final class CommandChannel: ConnectionUser {
         connection.handle(events, now)
     }
 
-    /// Handles what a TLS connection may have told.
+    /// Handles what has happened on a TLS connection, if anything has.
     func handleSecureStream(_ now: Nanoseconds) {
         self.now = now
         connection.handleSecureStream(now)
@@ -174,7 +174,7 @@ final class CommandChannel: ConnectionUser {
 }
 
 extension RedisCommand {
-    /// Tells errors from other responses.
+    /// Returns the response, or the error that it is.
     fileprivate func outcome(of value: RedisValue) -> Result<RedisValue, RedisError> {
         guard case .error(let text) = value else { return .success(value) }
         let code = String(text.prefixScalars { $0 != " " })

@@ -13,8 +13,8 @@ import Dispatch
 ///
 /// It has a thread of its own and two connections: one for commands, which are pipelined, one for messages of channels. Both establish
 /// themselves again when they end, with backoff. While the server is away, or owes a response for longer than
-/// ``RedisConfiguration/commandTimeout``, commands fail at once with ``RedisError/unavailable(_:_:)``; each store's documentation tells
-/// what that means.
+/// ``RedisConfiguration/commandTimeout``, commands fail at once with ``RedisError/unavailable(_:_:)``; each store's documentation says what
+/// that means.
 ///
 /// Thread-safe. Ends with ``close()``, or its last reference.
 public final class RedisClient: Sendable {

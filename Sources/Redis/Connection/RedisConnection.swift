@@ -234,7 +234,7 @@ final class RedisConnection {
         }
     }
 
-    /// Handles what a TLS connection may have told.
+    /// Handles what has happened on a TLS connection, if anything has.
     func handleSecureStream(_ now: Nanoseconds) {
         if case .connecting(.secure(let stream), let deadline) = phase {
             switch stream.status {

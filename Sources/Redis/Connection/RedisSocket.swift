@@ -107,7 +107,7 @@ struct RedisSocket {
     func end() { _ = close(descriptor) }
 }
 
-/// What came of reading or writing.
+/// The result of reading or writing.
 enum SocketProgress {
     case count(Int)
     case wouldBlock
@@ -118,7 +118,7 @@ enum SocketProgress {
 enum RedisLink {
     /// A socket, which the thread polls.
     case socket(RedisSocket)
-    /// TLS, by libcurl, which tells the thread when there is something.
+    /// TLS, by libcurl, which notifies the thread of changes.
     case secure(SecureStream)
 
     /// What the thread polls; `nil` for none.

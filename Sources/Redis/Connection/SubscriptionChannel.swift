@@ -71,7 +71,7 @@ final class SubscriptionChannel: ConnectionUser {
         connection.handle(events, now)
     }
 
-    /// Handles what a TLS connection may have told.
+    /// Handles what has happened on a TLS connection, if anything has.
     func handleSecureStream(_ now: Nanoseconds) {
         self.now = now
         connection.handleSecureStream(now)

@@ -6,17 +6,17 @@ import CurlewHTTP
 
 /// A key of the server whose bytes several processes read, and replace as a whole.
 ///
-/// Each version has a number, greater than all before it, and is replaced only by a process that has read it. A channel tells the numbers, so
-/// that reading what has not changed asks nothing of the server. Thread-safe.
+/// Each version has a number, greater than all before it, and is replaced only by a process that has read it. New numbers are published on
+/// a channel, so that reading what has not changed sends no command. Thread-safe.
 final class RedisPlace: SharedPlace {
-    /// What is known of the present version.
+    /// What is known of the current version.
     private struct Known {
         var isSubscribed = false
-        /// Whether `revision` is the present one, as far as was told.
+        /// Whether `revision` is the current one, by the messages received.
         var isCurrent = false
         /// `nil` for no version.
         var revision: Int?
-        /// Counts what was told, so that what was read meanwhile is not taken for newer.
+        /// Counts messages and conflicts, so that what was read meanwhile is not taken for newer.
         var generation = 0
     }
 
@@ -70,7 +70,7 @@ final class RedisPlace: SharedPlace {
         }
     }
 
-    /// Notes a version that was read or written, unless another one was told meanwhile.
+    /// Notes a version that was read or written, unless a message was received meanwhile.
     private func note(_ revision: Int?, since generation: Int) {
         known.withLock { known in
             guard known.generation == generation, known.isSubscribed else { return }
@@ -117,7 +117,7 @@ final class RedisPlace: SharedPlace {
         let value = try client.block(
             Self.replacing, keys: [path], [.text(last), .bytes(try format.encode(Data(bytes), for: path)), .text(channel)])
         guard value.text != "" else {
-            // Another version is there, which may not have been told yet.
+            // The server has another version, whose message may not have been received yet.
             known.withLock { known in
                 known.isCurrent = false
                 known.generation += 1

@@ -9,13 +9,13 @@ extension CookieStore {
     /// configuration.cookies = .redis(redis, name: "service")
     /// ```
     ///
-    /// Each process has all cookies in memory, and reads those of the server before a request if another process has changed them, which a
-    /// channel tells. A change is made to what the server has then; of two processes that change one cookie, a name with its domain and path,
-    /// the first one counts, and changes of others are merged. The cookies are one value of the server, replaced as a whole: a few hundred of
-    /// them are some tens of kilobytes with each change.
+    /// Each process has all cookies in memory, and reads those of the server before a request if another process has changed them, which is
+    /// published on a channel. A change is made to what the server has then; of two processes that change one cookie, a name with its
+    /// domain and path, the first one counts, and changes of others are merged. The cookies are one value of the server, replaced as a
+    /// whole: a few hundred of them are some tens of kilobytes with each change.
     ///
     /// If the server is unavailable or late, requests do not fail: they use what is in memory, after `RedisConfiguration.commandTimeout` at
-    /// most. Changes count in memory, and are written with the next one that can be; ``CurlewCookies/CookieStore/lastError`` tells why not.
+    /// most. Changes count in memory, and are written with the next one that can be; ``CurlewCookies/CookieStore/lastError`` says why not.
     /// After the server has lost the value, restarted without persistence for example, each process keeps what it has in memory, and stores
     /// that with its next change. Use no server that evicts. The members that throw may throw `RedisError`.
     ///

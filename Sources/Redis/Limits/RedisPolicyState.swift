@@ -5,18 +5,19 @@ import CurlewHTTP
 public import CurlewResilience
 import Dispatch
 
-/// Tells the processes of a fleet what the circuit breakers and retry budgets of each have found, by a channel of the server.
+/// Publishes what the circuit breakers and retry budgets of each process of a fleet have found, on a channel of the server.
 ///
-/// The server keeps which breakers are open, each until its pause ends or it is told to have closed: a process that starts later, or was away,
-/// reads that when it subscribes. A budget that is spent is told, and not kept.
+/// The server keeps which breakers are open, each until its pause ends or it is reported to have closed: a process that starts later, or
+/// was away, reads that when it subscribes. A spent budget is published, and not kept.
 ///
-/// While the server is away nothing is told, and every policy works by itself, as without this. A full server (`maxmemory`) still passes
-/// changes on, and keeps none.
+/// While the server is unavailable nothing is published, and every policy works by itself, as without this. A full server (`maxmemory`)
+/// still publishes changes, and keeps none.
 ///
 /// Thread-safe.
 public struct RedisPolicyState: SharedPolicyState {
-    /// The changes with an end, in a hash with a field for each policy and group: the end in milliseconds of the server's time, a space, and
-    /// the change. The hash expires with its last entry. A full server refuses to keep, which must not hinder telling.
+    /// Publishes a change. Those with an end are kept in a hash with a field for each policy and group: the end in milliseconds of the
+    /// server's time, a space, and the change. The hash expires with its last entry. A full server refuses to keep them, which must not
+    /// prevent publishing.
     private static let telling = RedisScript(
         """
         local t = redis.call('TIME')
@@ -69,7 +70,7 @@ public struct RedisPolicyState: SharedPolicyState {
         place = client.key("policies1-open", name)
     }
 
-    /// Tells the others; returns at once. A change that can't be told is dropped.
+    /// Publishes a change to the others; returns at once. A change that can't be published is dropped.
     public func tell(_ change: SharedChange) {
         // Encoding a text and a number fails for numbers that JSON has not, which are no durations.
         guard let data = try? JSONEncoder().encode(change) else { return }
@@ -89,7 +90,8 @@ public struct RedisPolicyState: SharedPolicyState {
     }
 
     /// Calls `receive` on the client's thread for each breaker that is open when the subscription begins, also after a lost connection, and
-    /// for each change told by any process from then on, until the returned object is released. Messages that are no changes are ignored.
+    /// for each change published by any process from then on, until the returned object is released. Messages that are no changes are
+    /// ignored.
     public func subscribe(_ receive: @escaping @Sendable (SharedChange) -> Void) -> any AnyObject & Sendable {
         let follower = PolicyFollower(receive) { [client, place] completion in
             client.submit(Self.reading, keys: [place], [], completion: completion)
@@ -105,10 +107,10 @@ private final class PolicyFollower: Sendable {
 
     private struct State {
         var subscription: RedisSubscription?
-        /// Tells the present beginning from earlier ones.
+        /// Distinguishes the current subscription from earlier ones.
         var beginning = 0
         var isReading = false
-        /// What was told while the kept changes are read: those may be older.
+        /// Policies and groups of the changes received while the kept ones are read: those may be older.
         var told: Set<[String]> = []
     }
 

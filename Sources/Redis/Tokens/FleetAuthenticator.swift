@@ -14,7 +14,7 @@ import CurlewTransport
 ///
 /// A process that needs a credential takes the one on the server, if that is another one than it had. Otherwise it takes the lease of the
 /// refresh, which it renews while it refreshes, and stores the result; the others wait for it. A holder that dies is replaced when its lease
-/// ends; what it might store later is refused by its fencing number. A refresh that is refused is told to all, who fail with
+/// ends; what it might store later is refused by its fencing number. A refused refresh is recorded on the server, and the others fail with
 /// ``FleetTokenError/refused(_:)``; one that fails otherwise is tried by the next process.
 ///
 /// If the server is unavailable, ``whenUnavailable`` decides, after ``RedisConfiguration/commandTimeout`` at most. A credential whose refresh
@@ -58,7 +58,7 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
     ///   - longestWait: how long to wait for the refresh of another process.
     ///   - refusalTime: how long a refusal counts; 30 seconds by default.
     ///   - isRefusal: whether an error of the base means that the refresh was refused, so that others need not try; by default any but a
-    ///     failed transfer and a cancellation. Its text is told to the others, and should have no secrets.
+    ///     failed transfer and a cancellation. Its text is passed to the others, and should have no secrets.
     public init(
         _ base: Base, client: RedisClient, name: String, lease: Duration = .seconds(10), sealedWith: SealingKeys? = nil,
         whenUnavailable: Unavailability = .refreshLocally, longestWait: Duration = .seconds(30), refusalTime: Duration = .seconds(30),
@@ -78,13 +78,13 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
     /// Applies the credential by the base.
     public func apply(_ credential: Credential, to urlRequest: inout URLRequest) { base.apply(credential, to: &urlRequest) }
 
-    /// Asks the base.
+    /// Returns what the base returns.
     public func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool
     {
         base.didRequest(urlRequest, with: response, failDueToAuthenticationError: error)
     }
 
-    /// Asks the base.
+    /// Returns what the base returns.
     public func isRequest(_ urlRequest: URLRequest, authenticatedWith credential: Credential) -> Bool {
         base.isRequest(urlRequest, authenticatedWith: credential)
     }
@@ -168,7 +168,7 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
         do {
             credential = try await base.credential(replacing: current, for: manager)
         } catch {
-            // If the server can't be told, the lease ends by itself.
+            // If the server can't be reached, the lease ends by itself.
             if isRefusal(error) {
                 try? await token.refuse(fence, String("\(error)".prefix(500)), for: refusalTime)
             } else {

@@ -11,7 +11,7 @@ struct FleetToken: Sendable {
         case use(Data, generation: Int)
         /// Fail: the refresh was refused, for a reason.
         case fail(String)
-        /// Wait: another process refreshes, and its lease ends in so many milliseconds.
+        /// Wait: another process refreshes, and its lease ends in this number of milliseconds.
         case wait(Int)
         /// Refresh, and complete with this fencing number; with the stored credential.
         case refresh(fence: Int, Data?)
@@ -105,7 +105,7 @@ struct FleetToken: Sendable {
         try await client.run(Self.complete, keys: [key], [.number(fence), .bytes(value)]) == .integer(1)
     }
 
-    /// Tells all that the refresh was refused, for a time.
+    /// Records for a time that the refresh was refused, and ends the lease.
     func refuse(_ fence: Int, _ reason: String, for time: Duration) async throws(RedisError) {
         _ = try await client.run(Self.refuse, keys: [key], [.number(fence), .text(reason), .number(time.atLeastOneMillisecond)])
     }

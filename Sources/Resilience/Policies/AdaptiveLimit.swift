@@ -50,7 +50,7 @@ struct AdaptiveLimit: Sendable {
         responses = min(responses + 1, Self.longWindow)
         longLatency += (latency - longLatency) * 2 / (responses + 1)
         if longLatency / latency > 2 { longLatency *= 0.95 }
-        // Requests that do not use the limit tell nothing about it.
+        // Requests that do not use the limit say nothing about it.
         guard Double(inFlight) >= limit / 2 else { return }
         let gradient = min(max(tolerance * longLatency / latency, 0.5), 1)
         limit = limit * (1 - Self.smoothing) + (limit * gradient + Self.serverQueue) * Self.smoothing

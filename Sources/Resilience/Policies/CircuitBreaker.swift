@@ -25,9 +25,9 @@ public struct CircuitBreaker: Sendable {
 
     /// The calls that are counted.
     public enum Window: Sendable, Hashable {
-        /// The last so many; 1 or more.
+        /// This number of the last calls; 1 or more.
         case count(Int)
-        /// Those of the last so long, in steps of a tenth of it.
+        /// The calls of this last period, in steps of a tenth of it.
         case time(Duration)
     }
 
@@ -64,7 +64,8 @@ public struct CircuitBreaker: Sendable {
     public var trialCalls = 10
     /// How a call counts; by default ``defaultVerdict(_:)``. Called on the transport's thread: must not block.
     public var classify: @Sendable (PolicyOutcome) -> Verdict = { CircuitBreaker.defaultVerdict($0) }
-    /// Tells other processes what this one has found, and this one what they have; `nil`, the default, for neither. Needs a ``name``.
+    /// Publishes what this breaker has found to other processes, and delivers what theirs have; `nil`, the default, for neither. Needs a
+    /// ``name``.
     public var shared: (any SharedPolicyState)?
 
     /// Creates a breaker with the defaults.
@@ -97,9 +98,9 @@ public struct CircuitBreaker: Sendable {
 public struct CircuitBreakerState: Sendable {
     /// Whether a call may be made.
     public enum Admission: Sendable, Hashable {
-        /// It may; the ticket goes with its result.
+        /// It may; the ticket is passed with its result.
         case admitted(Ticket)
-        /// It may not, for so long; `nil` while trials are in flight.
+        /// It may not; the time until the next trial, `nil` while trials are in flight.
         case refused(retryAfter: Duration?)
     }
 

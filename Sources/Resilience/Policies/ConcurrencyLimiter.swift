@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Has at most so many requests in flight; others wait in a bounded queue, the most urgent first.
+/// Limits the requests in flight; others wait in a bounded queue, the most urgent first.
 ///
 /// ```swift
 /// configuration.use(Resilience(concurrency: ConcurrencyLimiter(.fixed(64), group: .session)))
@@ -12,7 +12,7 @@
 public struct ConcurrencyLimiter: Sendable {
     /// How many requests may be in flight.
     public enum Limit: Sendable, Hashable {
-        /// So many; 1 or more.
+        /// A fixed number; 1 or more.
         case fixed(Int)
         /// Grows by one while responses are good, and shrinks to `backoff` of itself after one that was dropped (``PolicyOutcome`` with an
         /// error of the host, or a status 429, 503 or 504), or took longer than `timeout`.
@@ -100,7 +100,7 @@ public struct ConcurrencyLimiterState: Sendable {
         case success
         /// The server, or the way to it, had no capacity.
         case dropped
-        /// In a way that tells nothing, such as a cancellation.
+        /// In a way that says nothing about capacity, such as a cancellation.
         case ignored
     }
 

@@ -66,7 +66,7 @@ public struct HedgingState: Sendable {
         }
     }
 
-    /// A response's head was received, so long after the first attempt was sent.
+    /// Notes that a response's head was received, a time after the first attempt was sent.
     public mutating func responded(after latency: Duration) {
         if case .percentile = policy { latencies.add(latency) }
     }

@@ -37,7 +37,8 @@ public struct Coalescing: Sendable {
     }
 }
 
-/// Gives each request with an unsafe method a key, the same on every attempt, so that a server can tell a repetition from a second request.
+/// Gives each request with an unsafe method a key, the same on every attempt, so that a server can distinguish a repetition from a second
+/// request.
 ///
 /// ```swift
 /// let keys = IdempotencyKeys()
@@ -96,7 +97,7 @@ public struct Fallback<Value: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - value: the value.
-    ///   - observer: is told when the value is used; `nil`, the default, for none.
+    ///   - observer: is notified when the value is used; `nil`, the default, for none.
     ///   - accepts: whether the value is used after an error; by default after all but cancellations.
     public init(
         _ value: Value, observer: (any PolicyObserver)? = nil, when accepts: @escaping @Sendable (any Error) -> Bool = { _ in true }
@@ -107,7 +108,7 @@ public struct Fallback<Value: Sendable>: Sendable {
     /// Creates a fallback from a closure, which returns the value, or throws.
     ///
     /// - Parameters:
-    ///   - observer: is told when the value is used; `nil`, the default, for none.
+    ///   - observer: is notified when the value is used; `nil`, the default, for none.
     ///   - accepts: whether the closure is called after an error; by default after all but cancellations.
     ///   - value: returns the value.
     public init(

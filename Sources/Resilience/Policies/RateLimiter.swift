@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Sends at most so many requests per interval to a group; others wait for their turn, or fail with the time to wait.
+/// Limits the requests to a group per interval; others wait for their turn, or fail with the time to wait.
 ///
 /// ```swift
 /// configuration.use(Resilience(rateLimiter: RateLimiter(RateLimit(500, burst: 50))))
@@ -124,7 +124,7 @@ public struct RateLimiterState: Sendable {
     /// The time after which a request that had waited for its turn may be sent: zero, unless a server has asked to hold since.
     public func remainingHold(at now: Duration) -> Duration { max(heldUntil - now, .zero) }
 
-    /// A server tells its quota; a slower rate than the limit's own is used from then on.
+    /// Adopts the quota that a server has announced: a rate slower than the limit's own is used from then on.
     public mutating func adopt(quota: Int, per window: Duration) {
         guard quota > 0, window > .zero else { return }
         spacing = max(ownSpacing, window / quota)

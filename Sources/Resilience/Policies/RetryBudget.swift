@@ -7,7 +7,7 @@
 /// ```
 ///
 /// One budget for all retriers of the session: it is asked after a retrier has decided to retry, whichever that is. A request whose retry is
-/// refused fails with the error of its last attempt. The refusals are counted and told as events.
+/// refused fails with the error of its last attempt. The refusals are counted and reported as events.
 public struct RetryBudget: Sendable {
     /// How the budget is counted.
     public enum Rule: Sendable, Hashable {
@@ -29,7 +29,7 @@ public struct RetryBudget: Sendable {
     public var group = PolicyGroup.session
     /// How the budget is counted; ``Rule/finagle`` by default.
     public var rule = Rule.finagle
-    /// Tells other processes when the budget is spent, and this one when theirs are: then it has no minimum for a window. `nil`, the
+    /// Publishes to other processes when the budget is spent, and delivers when theirs are: then it has no minimum for a window. `nil`, the
     /// default, for neither. Needs a ``name``.
     public var shared: (any SharedPolicyState)?
 

@@ -44,7 +44,7 @@ public struct PolicyEvent: Sendable, Hashable {
         case heldBack(Duration)
         /// The shared store failed; the policy does what it is set to do then. The text is the store's error.
         case storeFailed(String)
-        /// Another process told a change.
+        /// Another process has published a change.
         case told(SharedChange.Kind)
         /// A value was used in place of a failed response.
         case fellBack
@@ -68,7 +68,8 @@ public struct PolicyEvent: Sendable, Hashable {
     }
 }
 
-/// Is told what policies do. Called on any thread, the event loop's included: must not block, and must not send requests in the call.
+/// Receives the events of policies. Called on any thread, the event loop's included: must not block, and must not send requests in the
+/// call.
 public protocol PolicyObserver: Sendable {
     /// A policy has acted.
     func policyDidAct(_ event: PolicyEvent)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A rate: so many permits per interval, of which some may be used at once.
+/// A rate: a number of permits per interval, some of which may be used at once.
 public struct RateLimit: Sendable, Hashable {
     /// The permits per ``interval``; 1 or more.
     public let permits: Int
@@ -27,7 +27,8 @@ public struct RateLimit: Sendable, Hashable {
 
 /// What a store answers to a request for permits.
 public enum RateLimitGrant: Sendable, Hashable {
-    /// So many permits are granted, at least one and at most those asked for, to be used within a duration; unused ones are lost after it.
+    /// The number of permits that are granted, at least one and at most those asked for, to be used within a duration; unused ones are lost
+    /// after it.
     case granted(Int, validFor: Duration)
     /// No permit is available before that time has passed.
     case wait(Duration)
@@ -46,6 +47,6 @@ public protocol RateLimitStore: Sendable {
     ///   - count: the most permits that are wanted; 1 or more.
     ///   - key: what is limited: the limiter's name and the group, such as an origin.
     ///   - limit: the rate, the same in each process that shares the key.
-    /// - Throws: why the store can't tell: it is away, late, or answers with garbage.
+    /// - Throws: why the store can't decide: it is unavailable, late, or its response is not understood.
     func acquire(_ count: Int, of key: String, limit: RateLimit) async throws -> RateLimitGrant
 }

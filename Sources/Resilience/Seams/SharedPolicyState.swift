@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A change of a policy's state that other processes are told of.
+/// A change of a policy's state that is published to other processes.
 public struct SharedChange: Sendable, Hashable, Codable {
     /// What has changed.
     ///
@@ -26,7 +26,7 @@ public struct SharedChange: Sendable, Hashable, Codable {
     public let policy: String
     /// The group: an origin such as `https://example.org:443`, a name, or empty for all requests of a session.
     public let group: String
-    /// How long the change counts, in seconds from when it was told; 0 for a change without an end.
+    /// How long the change counts, in seconds from its publication; 0 for a change without an end.
     public let seconds: Double
 
     /// Creates a change.
@@ -41,14 +41,14 @@ public struct SharedChange: Sendable, Hashable, Codable {
     public var duration: Duration { .seconds(min(max(seconds, 0), 86_400)) }
 }
 
-/// Tells the other processes of a fleet what the policies of this one have found, and the policies what others have.
+/// Publishes what the policies of this process have found to the other processes of a fleet, and delivers what those have found.
 ///
-/// Given to ``CircuitBreaker`` and ``RetryBudget`` of a ``Resilience``; they work without, and go on working when it fails.
+/// Given to ``CircuitBreaker`` and ``RetryBudget`` of a ``Resilience``; they work without it, and keep working when it fails.
 public protocol SharedPolicyState: Sendable {
-    /// Tells the others. Returns at once; a change that can't be told is dropped. Called on any thread, without a lock held.
+    /// Publishes a change. Returns at once; a change that can't be published is dropped. Called on any thread, without a lock held.
     func tell(_ change: SharedChange)
 
-    /// Calls `receive` for each change that others tell, on any thread, until the returned object is released.
+    /// Calls `receive` for each change that other processes publish, on any thread, until the returned object is released.
     ///
     /// Changes of this process may be received as well: they have no effect then.
     func subscribe(_ receive: @escaping @Sendable (SharedChange) -> Void) -> any AnyObject & Sendable

@@ -59,7 +59,7 @@ final class CoalescingTransport: ForwardingTransport {
         // A response that is on its way is none to a request that comes after the end.
         withState { $0.isShutDown = true }
         base.shutDown()
-        // One that is suspended would hear of its end only when it is resumed.
+        // A suspended transfer would be completed only when it is resumed.
         for transfer in withState({ Array($0.shared.values) }) { transfer.fail(with: CurlewError.sessionInvalidated) }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewTransport
 
-// The second attempt of a transfer. The attempt whose head is received first is the one that the observer hears; the other is cancelled.
+// The second attempt of a transfer. The attempt whose head is received first is delivered to the observer; the other is cancelled.
 
 extension PolicyTransfer {
     enum Attempt {
@@ -12,7 +12,7 @@ extension PolicyTransfer {
     /// A second attempt that was sent, and what is known of both since. Changed with the transfer's state locked, until that ends.
     final class SecondAttempt: @unchecked Sendable {
         let handle: any TransferHandle
-        /// The interim responses of both attempts while it is open which of them responds.
+        /// The interim responses of both attempts until one of them has responded.
         @exclusivity(unchecked) var firstInterim: [ResponseHead] = []
         @exclusivity(unchecked) var hedgeInterim: [ResponseHead] = []
         @exclusivity(unchecked) var firstEnded: TransferCompletion?
@@ -20,7 +20,7 @@ extension PolicyTransfer {
 
         init(_ handle: any TransferHandle) { self.handle = handle }
 
-        /// The interim responses of the attempt that the observer hears, once that is known.
+        /// The interim responses of the attempt that is delivered to the observer, once that is known.
         func interim(of attempt: Attempt) -> [ResponseHead] { attempt == .hedge ? hedgeInterim : firstInterim }
 
         /// The completion to deliver; `nil` while an attempt is in flight whose end has to be waited for.
@@ -31,7 +31,7 @@ extension PolicyTransfer {
             case .hedge: return firstEnded == nil ? nil : hedgeEnded
             case nil:
                 guard let firstEnded else { return nil }
-                // The other attempt may still respond. If both fail, the first one's error is told.
+                // The other attempt may still respond. If both fail, the first one's error is reported.
                 return hedgeEnded != nil || firstEnded.error == nil ? firstEnded : nil
             }
         }
@@ -90,8 +90,8 @@ extension PolicyTransfer {
 
     // MARK: - Events of both attempts
 
-    /// Returns whether the observer hears of an interim response now. While it is open which of two attempts responds, those of both are kept
-    /// for that.
+    /// Returns whether an interim response is delivered to the observer now. Until one of two attempts has responded, those of both are
+    /// kept.
     func hearsInterim(_ head: ResponseHead, isHedge: Bool) -> Bool {
         guard hedging != nil else { return true }
         return state.withLock { state in
@@ -104,7 +104,7 @@ extension PolicyTransfer {
         }
     }
 
-    /// Returns whether the observer hears of the head, and delivers the interim responses that were kept.
+    /// Returns whether the head is delivered to the observer, and delivers the interim responses that were kept.
     func headReceived(_ head: ResponseHead, isHedge: Bool) -> Bool {
         guard let hedging else {
             status = UInt16(truncatingIfNeeded: head.statusCode)
@@ -154,7 +154,7 @@ extension PolicyTransfer {
         guard let ended else { return }
         if ended.winner == nil { hedging.withLock { $0.ends(self) } }
         guard let second = ended.second else { return complete(completion, ended.end) }
-        // Without a head, the result is that of the first attempt, whose interim responses are still to be told.
+        // Without a head, the result is that of the first attempt, whose interim responses are still to be delivered.
         if ended.winner == nil { second.interim(of: .first).forEach { observer.transfer(id, didReceiveInterim: $0) } }
         complete(second.result(ended.winner) ?? completion, ended.end)
     }
@@ -177,7 +177,7 @@ extension PolicyTransfer.State {
     }
 }
 
-/// Hears the second attempt.
+/// Receives the events of the second attempt.
 private final class HedgeObserver: TransferObserver {
     private let owner: PolicyTransfer
     /// The place of the concurrency limiter that the attempt has: left at its own end, which may be after that of the transfer.

@@ -37,7 +37,7 @@ extension PolicyTransfer {
         }
     }
 
-    /// The transfer hears of the session's end while it waits, and until its own.
+    /// Registers the transfer until its own end, so that the session's end fails it while it waits.
     private func enterWait() {
         let isOpen = transport.enter(self)
         let (isComplete, failure) = state.withLock { ($0.stage == .complete, $0.failure) }
@@ -84,7 +84,7 @@ extension PolicyTransfer {
         return false
     }
 
-    /// Returns whether the permit is there.
+    /// Returns whether the permit was granted.
     private func follow(
         _ decision: RateLimiterState.Decision, _ policy: RateLimiter, _ slot: GroupSlot<RateState>, at now: Duration
     ) -> Bool {

@@ -234,7 +234,7 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
 
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { observer.transfer(id, didReceive: bytes) }
 
-    // The events of a second attempt come on another thread: while it is open which of the two responds, neither tells what it has sent.
+    // The events of a second attempt come on another thread: until one of the two has responded, neither reports what it has sent.
     func transfer(_ id: Int, didSend count: Int64) {
         let isHeard = hedging == nil || state.withLock { $0.stage == .sent && ($0.second == nil || $0.winner == .first) }
         if isHeard { observer.transfer(id, didSend: count) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewTransport
 
-/// Lets each exchange pass the policies below the cache: its story is a ``PolicyTransfer``.
+/// Applies the policies below the cache to each exchange, with a ``PolicyTransfer`` for each.
 final class PolicyTransport: ForwardingTransport {
     private struct State {
         /// The transfers that wait, which the base transport does not know.
@@ -24,7 +24,7 @@ final class PolicyTransport: ForwardingTransport {
     /// The time, without a copy of the context.
     var time: Duration { teller.context.time }
 
-    /// Calls a closure on the session's queue after a delay; likewise.
+    /// Calls a closure on the session's queue after a delay, without a copy of the context.
     func after(_ delay: Duration, _ body: @escaping @Sendable () -> Void) -> LayerTimer { teller.context.after(delay.nanoseconds, body) }
 
     var isShutDown: Bool { state.withLock { $0.isShutDown } }
@@ -41,7 +41,7 @@ final class PolicyTransport: ForwardingTransport {
         base.makeTransfer(request, id: id, observer: observer)
     }
 
-    /// A transfer waits, and has to hear of the session's end; `false` once that has come.
+    /// Registers a transfer that waits, so that ``shutDown()`` fails it; `false` once the session has ended.
     func enter(_ transfer: PolicyTransfer) -> Bool {
         state.withLock { state in
             guard !state.isShutDown else { return false }

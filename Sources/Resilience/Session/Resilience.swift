@@ -36,7 +36,8 @@ public struct Resilience: Sendable {
     public var hedging: Hedging?
     /// Gives requests with unsafe methods a key; `nil`, the default, for none.
     public var idempotencyKeys: IdempotencyKeys?
-    /// Are told what the policies do; none by default. The session's monitors are told as well: ``EventMonitor/policyDidAct(_:)``.
+    /// The observers of what the policies do; none by default. The session's monitors are notified as well:
+    /// ``EventMonitor/policyDidAct(_:)``.
     public var observers: [any PolicyObserver] = []
 
     /// Creates a set of policies; each parameter is the property of its name.
@@ -112,7 +113,7 @@ private struct PolicyLayer: TransportLayer {
     }
 }
 
-/// Tells the observers and the session's monitors what policies do.
+/// Notifies the observers and the session's monitors of what policies do.
 struct PolicyTeller: Sendable {
     private let observers: [any PolicyObserver]
     let context: LayerContext
@@ -139,7 +140,7 @@ struct PolicyTeller: Sendable {
 }
 
 extension PolicyEvent {
-    /// The event as the monitors of the session are told it.
+    /// Returns the event as it is reported to the session's monitors.
     func report(of exchange: OutgoingExchange?) -> PolicyReport {
         let (label, duration): (String, Duration?) =
             switch action {
