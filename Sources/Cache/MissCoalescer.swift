@@ -3,8 +3,8 @@ import CurlewHTTP
 
 /// Makes one request of equal ones that miss at the same time (RFC 9111, section 4: "collapsed requests").
 ///
-/// The first of them leads: it loads the response. The others wait until it is stored, and look it up; they are told as soon as it is known
-/// that it won't be. Thread-safe.
+/// The first of them leads: it loads the response. The others wait until it is stored, and look it up; they are woken, too, as soon as it
+/// is known that it won't be. Thread-safe.
 package final class MissCoalescer: Sendable {
     /// What makes requests equal: the URL, and all header fields in any order.
     package struct Key: Sendable, Hashable {

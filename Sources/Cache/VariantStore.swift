@@ -316,7 +316,8 @@ package final class VariantStore: Sendable {
         for old in dropped { try removeRecord(of: url, in: old) }
     }
 
-    /// Whether there are copies in memory, also of entries that the storage behind them has evicted: of these only removing a key tells.
+    /// Whether there are copies in memory, also of entries that the storage behind them has evicted: these are dropped only when their key
+    /// is removed.
     private var hasCopies: Bool { storage is TieredCacheStorage }
 
     /// Removes everything that this store has stored, and nothing else that may be in the storage, apart from copies in memory.

@@ -4,7 +4,7 @@ import CurlewHTTP
 /// What one use of the lock does to the files: places and removes entries, and keeps their size and order.
 ///
 /// A process may be killed between any two calls of the system. So a record is in the queue before its file has its name, and the state
-/// tells which file is placed or removed before that is done; the next index undoes the numbers of a file that was not placed, and removes
+/// says which file is placed or removed before that is done; the next index undoes the numbers of a file that was not placed, and removes
 /// one that was not removed.
 final class CacheIndex {
     /// The most entries that get a second chance in one call. Then the least recently used of them are evicted, so that a call takes a

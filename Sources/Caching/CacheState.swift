@@ -3,8 +3,8 @@ import CurlewHTTP
 
 /// What is known of all entries together: kept in the lock file, read and written under the lock.
 ///
-/// It is written with a change that is about to be made, so that the next holder of the lock can tell whether a process that was killed has
-/// made it.
+/// It is written with a change that is about to be made, so that the next holder of the lock can determine whether a process that was
+/// killed has made it.
 struct CacheState: Equatable {
     /// A change of one file, which the numbers include.
     enum Change: Equatable {

@@ -57,7 +57,7 @@ package enum CookieRules {
     ///
     /// A public suffix or an address may set cookies for itself only.
     package static func scope(of domain: String?, for host: String) -> (domain: String, isHostOnly: Bool)? {
-        // No name of a host, and a file could not tell it from a domain.
+        // Not the name of a host, and a file could not distinguish it from a domain.
         guard host.utf8.first != UInt8(ascii: ".") else { return nil }
         guard let domain else { return (host, true) }
         // A dot alone is the empty domain, which is that of the host where hosts have names; an address has no domain at all.

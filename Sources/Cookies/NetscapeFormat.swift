@@ -74,7 +74,7 @@ package enum NetscapeFormat {
             name: isEscaped ? unescaped(fields[5]) : fields[5], value: isEscaped ? unescaped(fields[6]) : fields[6], domain: domain,
             isHostOnly: !isDomain, path: isEscaped ? unescaped(fields[2]) : fields[2], isSecure: isSecure, isHTTPOnly: isHTTPOnly,
             sameSite: extra?.sameSite, expirationDate: seconds == 0 ? nil : Date(timeIntervalSince1970: seconds))
-        // The order of the lines is that of creation where nothing else tells it.
+        // Without a creation date, the order of the lines is taken for that of creation.
         cookie.creationDate = extra?.created ?? now.addingTimeInterval(Double(number) / 1e6 - 10)
         cookie.lastAccessDate = extra?.used ?? cookie.creationDate
         return cookie.defect == nil ? cookie : nil

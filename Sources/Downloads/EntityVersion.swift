@@ -33,7 +33,7 @@ struct EntityVersion: Codable, Equatable, Sendable {
     /// What is sent in `If-Range` (RFC 9110, section 13.1.5).
     var validator: String? { tag ?? date }
 
-    /// Whether parts of different responses can be told to belong together.
+    /// Whether it can be decided that parts of different responses belong together.
     var isReliable: Bool { validator != nil || !digests.isEmpty }
 
     /// Whether fields that were stored can be sent.

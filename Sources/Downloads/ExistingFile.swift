@@ -23,7 +23,7 @@ extension SegmentedDownload {
                 return unchanged(["sha-256"])
             }
         } else if let finished = FinishedDownload(of: url, by: responder, at: destination),
-            // Where nothing but the length tells versions apart, a file that may be replaced is.
+            // Where only the length distinguishes versions, a file that may be replaced is replaced.
             finished.isVersioned || !options.replacesFile, try await isConfirmed(finished), finished.isIntact(at: destination)
         {
             return unchanged([])
@@ -32,7 +32,8 @@ extension SegmentedDownload {
         return nil
     }
 
-    /// Runs blocking work on a queue, as the threads of tasks are few. The work is told when the task was cancelled.
+    /// Runs blocking work on a queue, as the threads of tasks are few. The work is passed a function that says whether the task was
+    /// cancelled.
     static func onQueue<Value: Sendable>(
         _ body: @escaping @Sendable (_ isCancelled: @escaping () -> Bool) throws -> Value
     ) async throws -> Value {

@@ -2,7 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// Identifies the time since the system has started; `nil` if the system does not tell. What was written before a crash of the system
+/// Identifies the time since the system has started; `nil` if the system does not report it. What was written before a crash of the system
 /// need not have reached the disk.
 var systemStart: String? {
     #if os(Linux)

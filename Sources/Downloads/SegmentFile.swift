@@ -3,7 +3,7 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-/// To whom a response was sent, and from where, by digests.
+/// The credentials that a response was sent for, and where it came from, as digests.
 struct SegmentReceipt: Codable, Equatable, Sendable {
     /// The credentials; `nil` for none.
     var sender: String?
@@ -27,7 +27,7 @@ final class SegmentFile: Sendable {
         let system: String?
         /// Who has sent it; `nil` for plain requests, and in records of earlier versions.
         var responder: String?
-        /// To whom, and from where; `nil` in records of earlier versions.
+        /// Its credentials and place; `nil` in records of earlier versions.
         var receipt: SegmentReceipt?
     }
 

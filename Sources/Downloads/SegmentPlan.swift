@@ -24,7 +24,7 @@ struct SegmentPlan: Sendable {
 
     /// The least number of bytes that is worth a request of its own.
     let minimum: Int64
-    /// The length of the file; `nil` until a response has told.
+    /// The length of the file; `nil` until a response has reported it.
     private(set) var total: Int64?
     private(set) var free: [Range<Int64>]
     private(set) var active: [Int: Segment] = [:]
@@ -141,7 +141,7 @@ struct SegmentPlan: Sendable {
         free = set.ranges
     }
 
-    // MARK: What responses tell
+    // MARK: What responses report
 
     /// Sets the length of the file.
     mutating func setTotal(_ length: Int64) {

@@ -133,7 +133,7 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
         return SegmentedTransfer.Mark(url: first.url, head: head, source: request.sourceURL, sender: receipt.sender)
     }
 
-    /// To whom the response was sent, and from where.
+    /// The credentials that the response was sent for, and its place.
     private var receipt: SegmentReceipt {
         SegmentReceipt(sender: request.sender(cookies: transfer.cookies), place: FinishedDownload.place(of: request.sourceURL))
     }
@@ -161,7 +161,7 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
             case .same where !isContinued(version, by: head):
                 return .restart(.init(failure: invalid("a partial response that may be to another user")))
             case .same: break
-            // The digest of the complete file tells.
+            // The digest of the complete file decides.
             case .unknown where transfer.options.sha256 != nil && total == version.total: break
             case .different where isOwn: return .restart(.init(failure: SegmentedDownloadError.changing(url: url)))
             case .unknown where isOwn:

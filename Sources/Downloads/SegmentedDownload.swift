@@ -137,7 +137,7 @@ public struct SegmentedDownload: Sendable {
         do {
             return try await start(progress)
         } catch CurlewError.cancelled where Task.isCancelled {
-            // A request may tell of the cancellation before the task itself does.
+            // A request may report the cancellation before the task itself does.
             throw CancellationError()
         }
     }

@@ -74,7 +74,7 @@ final class SegmentedTransfer: Sendable {
     }
 
     enum Event: Sendable {
-        /// The first response has told what there is.
+        /// The version and the length of the file are known, from the first response.
         case known
         case ended(Int, source: Int, Ending)
         case tick
@@ -98,7 +98,7 @@ final class SegmentedTransfer: Sendable {
         var version: EntityVersion?
         /// The index of the URL from which the version is.
         var owner: Int?
-        /// To whom an earlier download has sent what is continued; `nil` if nothing is.
+        /// The receipt of the earlier download that is continued; `nil` if none is.
         var resumed: SegmentReceipt?
         var digests: [String: Data] = [:]
         var mark: Mark?

@@ -10,7 +10,7 @@ public enum CachePolicy: Sendable, Hashable, CaseIterable {
     case returnCacheDataElseLoad
     /// Uses a cached response of any age, otherwise fails with ``TransferFailure/Kind/notInCache``.
     case returnCacheDataDontLoad
-    /// The same as ``reloadIgnoringLocalCacheData``, and tells caches between client and host to forward the request as well.
+    /// The same as ``reloadIgnoringLocalCacheData``, and asks caches between client and host to forward the request as well.
     case reloadIgnoringLocalAndRemoteCacheData
     /// Uses a cached response only after validating it with the host, even if it is fresh.
     case reloadRevalidatingCacheData

@@ -4,7 +4,7 @@
 package struct EntityTag: Sendable, Hashable {
     /// The tag as received, with its quotes and the mark of a weak one.
     package let text: String
-    /// Whether the tag is weak: equal tags tell of equivalent representations, not of equal bytes.
+    /// Whether the tag is weak: equal tags mean equivalent representations, not of equal bytes.
     package var isWeak: Bool { text.hasBytePrefix("W/") }
 
     /// Creates a tag from a field's value; `nil` for an empty one. Tags without quotes, which some hosts send, are kept as they are.

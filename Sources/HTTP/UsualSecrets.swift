@@ -35,7 +35,7 @@ package enum UsualSecrets {
         "jwtassertion", "masterkey", "sessionkey",
     ]
 
-    /// Endings of names that have one of these endings, but whose values tell a place in a list.
+    /// Endings of names that have one of these endings, but whose values are places in a list.
     private static let positions = ["pagetoken", "nexttoken", "continuationtoken", "synctoken", "cursortoken", "paginationtoken"]
 
     /// Names of items that are usual for secrets, and elsewhere for other things.

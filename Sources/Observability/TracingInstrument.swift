@@ -20,8 +20,8 @@ public import Tracing
 /// `internal` without a length, with `curlew.policy` and `curlew.policy.action`.
 ///
 /// The attributes are the stable ones of the conventions; those in development are off by default. In a session with a cache
-/// `curlew.cache.reason` tells why it did not answer the request without the exchange. Secrets are redacted in all of them.
-/// Spans that are not recorded, by the tracer's sampling, cost little.
+/// `curlew.cache.reason` says why it did not answer the request without the exchange. Secrets are redacted in all of them. Spans that are
+/// not recorded, by the tracer's sampling, cost little.
 public struct TracingInstrument: ExchangeInstrument {
     /// The tracer; with `nil`, the default, the one that `InstrumentationSystem` was bootstrapped with, looked up for each exchange.
     public var tracer: (any Tracer)?
@@ -203,8 +203,8 @@ private final class RequestSpans: Sendable {
     func end(_ request: UInt64) -> (any Span)? { spans.withLock { $0.removeValue(forKey: request) } }
 }
 
-/// Tells the spans of requests what the cache did, and ends them, in the context of the request's caller; and the instrument what policies
-/// do.
+/// Records in the spans of requests what the cache did, and ends them, in the context of the request's caller; passes what policies do to
+/// the instrument.
 private struct TracingMonitor: EventMonitor {
     let instrument: TracingInstrument
     let spans: RequestSpans

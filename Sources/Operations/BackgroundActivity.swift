@@ -7,7 +7,7 @@ import Dispatch
 /// While work is registered, these signals do not end the process at once. After a signal, the process ends as soon as all registered work
 /// has ended, at the latest when ``gracePeriod`` has passed and the expiration handlers have run. A second signal ends the grace period.
 /// The process is ended by the same signal, or by the handler that the program had installed for it. A signal that the program ignores
-/// stays ignored. The service manager, if there is one, is told how long shutdown may take (`NOTIFY_SOCKET`, sd_notify).
+/// stays ignored. The service manager, if there is one, is informed how long shutdown may take (`NOTIFY_SOCKET`, sd_notify).
 public final class BackgroundActivity: Sendable {
     /// Work that may continue after the process was asked to end.
     public final class Registration: Sendable {

@@ -80,7 +80,8 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         set { set(\.securityPolicy, newValue) }
     }
 
-    /// Monitors whether the base URL's host, or without one the network, is reachable; `nil` if the system can't tell. Not started.
+    /// Monitors whether the base URL's host, or without one the network, is reachable; `nil` if the system does not report paths. Not
+    /// started.
     public var reachability: ReachabilityMonitor? {
         get {
             settings.withLock { settings in

@@ -22,7 +22,7 @@ public final class ReachabilityMonitor: Sendable {
         var closure: (@Sendable (Status) -> Void)?
     }
 
-    /// Monitors the network as a whole; `nil` if the system can't tell.
+    /// Monitors the network as a whole; `nil` if the system does not report paths.
     public static let shared = ReachabilityMonitor()
     /// Posted at each change, on the callback queue; the object is the monitor, and `userInfo` has the ``Status`` under ``statusKey``.
     /// Foundation of Swift 6.2 finds no observers of such an object on Linux: observe all (`object: nil`), and compare the object.
@@ -33,13 +33,13 @@ public final class ReachabilityMonitor: Sendable {
     private let manager: NetworkReachabilityManager
     private let state = Lock(State())
 
-    /// Creates a monitor of the network as a whole; `nil` if the system can't tell.
+    /// Creates a monitor of the network as a whole; `nil` if the system does not report paths.
     public convenience init?(queue: DispatchQueue = .main) {
         guard let manager = NetworkReachabilityManager() else { return nil }
         self.init(manager, queue: queue)
     }
 
-    /// Creates a monitor of a host, given by name or address; `nil` if the system can't tell.
+    /// Creates a monitor of a host, given by name or address; `nil` if the system does not report paths.
     public convenience init?(domain: String, queue: DispatchQueue = .main) {
         guard let manager = NetworkReachabilityManager(host: domain) else { return nil }
         self.init(manager, queue: queue)

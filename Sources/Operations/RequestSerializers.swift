@@ -104,7 +104,7 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
 
     /// The idle timeout in seconds, the longest pause between two bytes; the request's own by default, which is 60.
     ///
-    /// 60 leaves it to the session's `idleTimeout`, as Foundation's default can't be told from one that was set;
+    /// 60 leaves it to the session's `idleTimeout`, as Foundation's default can't be distinguished from one that was set;
     /// ``URLConnectionOperation/requestOptions`` can set that, too.
     public var timeoutInterval: TimeInterval {
         get { settings.withLock { $0.timeoutInterval } ?? 60 }

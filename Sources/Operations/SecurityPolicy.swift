@@ -6,7 +6,7 @@
 public struct SecurityPolicy: Sendable, Hashable, Codable {
     /// What the server's certificates are compared with.
     public enum PinningMode: Int, Sendable, Hashable, Codable {
-        /// Nothing.
+        /// Nothing: certificates are not pinned.
         case none = 0
         /// The public keys of the pins: one certificate of the chain has to have one of them.
         case publicKey = 1

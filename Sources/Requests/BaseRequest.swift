@@ -61,7 +61,7 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
     /// colon in the name, or a control character in either, fails the request, which is not sent.
     open func requestAuthorizationHeaderFieldArray() -> [String]? { nil }
     /// The longest pause between two bytes, in seconds, for each attempt; 60 by default, which leaves it to the session: Foundation's default
-    /// can't be told from one that was set. The `idleTimeout` of ``requestOptions`` takes precedence.
+    /// can't be distinguished from one that was set. The `idleTimeout` of ``requestOptions`` takes precedence.
     open func requestTimeoutInterval() -> TimeInterval { 60 }
     /// How the session's HTTP cache is used; `nil`, the default, leaves it to the session.
     open func requestCachePolicy() -> URLRequest.CachePolicy? { nil }

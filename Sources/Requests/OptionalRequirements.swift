@@ -5,31 +5,31 @@ import CurlewEncoding
 // same signature compiles but is never called.
 
 extension RequestDelegate {
-    /// Does nothing.
+    /// Does nothing but note in the debug log that the type does not implement it.
     public func requestFinished(_ request: BaseRequest) {
         request.agent.configuration.logDefault("requestFinished(_:)", of: Self.self)
     }
 
-    /// Does nothing.
+    /// Does nothing but note in the debug log that the type does not implement it.
     public func requestFailed(_ request: BaseRequest) {
         request.agent.configuration.logDefault("requestFailed(_:)", of: Self.self)
     }
 }
 
 extension BatchRequestDelegate {
-    /// Does nothing.
+    /// Does nothing but note in the debug log that the type does not implement it.
     public func batchRequestFinished(_ batchRequest: BatchRequest) {
         batchRequest.agent.configuration.logDefault("batchRequestFinished(_:)", of: Self.self)
     }
 
-    /// Does nothing.
+    /// Does nothing but note in the debug log that the type does not implement it.
     public func batchRequestFailed(_ batchRequest: BatchRequest) {
         batchRequest.agent.configuration.logDefault("batchRequestFailed(_:)", of: Self.self)
     }
 }
 
 extension ChainRequestDelegate {
-    /// Does nothing.
+    /// Does nothing but note in the debug log that the type does not implement it.
     public func chainRequestFinished(_ chainRequest: ChainRequest) {
         chainRequest.agent.configuration.logDefault("chainRequestFinished(_:)", of: Self.self)
     }
@@ -39,7 +39,7 @@ extension ChainRequestDelegate {
         if let request = chainRequest.failedRequest { chainRequestFailed(chainRequest, failedBaseRequest: request) }
     }
 
-    /// Does nothing.
+    /// Does nothing but note in the debug log that the type does not implement it.
     public func chainRequestFailed(_ chainRequest: ChainRequest, failedBaseRequest: BaseRequest) {
         chainRequest.agent.configuration.logDefault("chainRequestFailed(_:failedStep:)", of: Self.self)
     }
@@ -53,11 +53,11 @@ extension RequestAccessory {
     /// Calls the method that takes `Any`, if there is one.
     public func requestDidStop(_ request: any RunnableRequest) { requestDidStop(request as Any) }
 
-    /// Does nothing.
+    /// Does nothing but note in the debug log that the type does not implement it.
     public func requestWillStart(_ request: Any) { logDefault("requestWillStart(_:)", for: request) }
-    /// Does nothing.
+    /// Does nothing but note in the debug log that the type does not implement it.
     public func requestWillStop(_ request: Any) { logDefault("requestWillStop(_:)", for: request) }
-    /// Does nothing.
+    /// Does nothing but note in the debug log that the type does not implement it.
     public func requestDidStop(_ request: Any) { logDefault("requestDidStop(_:)", for: request) }
 
     private func logDefault(_ requirement: String, for request: Any) {

@@ -118,7 +118,7 @@ public struct MockResponse: Sendable {
 
     /// A failed transfer, before any response.
     ///
-    /// Its phase is the one in which the kind usually occurs, and tells whether the request was sent.
+    /// Its phase is the one in which the kind usually occurs, and shows whether the request was sent.
     public static func failure(_ kind: TransferFailure.Kind, message: String? = nil) -> MockResponse {
         var response = MockResponse(status: 0, headers: [:], body: .data(Data()))
         response.end = .failure(kind, message: message)
@@ -164,7 +164,7 @@ public struct MockResponse: Sendable {
     /// Returns the response with a wait on the transport's clock before it, which starts when the request's body was received.
     public func delayed(by delay: Duration) -> MockResponse { changed { $0.delay = delay } }
 
-    /// Returns the response with its body in pieces of so many bytes, and a wait on the transport's clock before each.
+    /// Returns the response with its body in pieces of `size` bytes, and a wait on the transport's clock before each.
     public func inPieces(of size: Int, every interval: Duration = .zero) -> MockResponse {
         changed { response in
             response.pieceSize = max(1, size)
@@ -172,7 +172,7 @@ public struct MockResponse: Sendable {
         }
     }
 
-    /// Returns the response with a failure after so many bytes of its body, whose whole length is announced.
+    /// Returns the response with a failure after `count` bytes of its body, whose whole length is announced.
     public func failing(_ kind: TransferFailure.Kind = .connectionLost, after count: Int) -> MockResponse {
         changed { response in
             response.end = .failure(kind, message: nil)
@@ -180,7 +180,7 @@ public struct MockResponse: Sendable {
         }
     }
 
-    /// Returns the response with nothing after so many bytes of its body, whose whole length is announced, until the transfer is cancelled.
+    /// Returns the response with nothing after `count` bytes of its body, whose whole length is announced, until the transfer is cancelled.
     public func stalling(after count: Int) -> MockResponse {
         changed { response in
             response.end = .stall

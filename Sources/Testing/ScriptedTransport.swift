@@ -14,7 +14,7 @@ package final class ScriptedTransport: Transport {
         /// A head that another transport has received.
         case received(ResponseHead)
         case bytes(Data)
-        /// So many bytes of the request's body were sent.
+        /// This number of bytes of the request's body was sent.
         case sent(Int64)
         /// Reads the request's body to its end, as a network would.
         case sendBody

@@ -98,7 +98,7 @@ public final class VirtualClock: Clock, Sendable {
     }
 
     /// Waits until something waits until exactly that time, and lets time pass until then: for waits that begin in other tasks, such as those
-    /// of a WebSocket or of your own code. ``advance(by:)`` tells how time passes.
+    /// of a WebSocket or of your own code. ``advance(by:)`` documents how time passes.
     ///
     /// - Parameter offset: the time since the clock's start.
     /// - Throws: `CancellationError` if the task is cancelled before.

@@ -78,7 +78,7 @@ struct ExchangeWaits: Sendable {
     private(set) var busy = 0
     private(set) var timed = 0
 
-    /// An exchange has come to wait for something else; `nil` for one that is not counted.
+    /// An exchange now waits for something else; `nil` for one that is not counted.
     mutating func change(from old: Kind?, to new: Kind?) {
         for (kind, change) in [(old, -1), (new, 1)] {
             switch kind {
@@ -130,7 +130,7 @@ struct VirtualTime: Sendable {
     private var order = WaitOrder()
     /// The number of waits in which a task sleeps.
     private var sleeping = 0
-    /// Counts what has happened, so that a look at the requests can be told to be outdated.
+    /// Counts what has happened, so that an outdated look at the requests is recognized.
     var changes = 0
     var sessions: [WeakSession] = []
     var transports: [WeakTransport] = []

@@ -3,7 +3,7 @@ import CurlewHTTP
 
 /// How a cache has handled a request: a member of the field `Cache-Status` (RFC 9211, section 2).
 ///
-/// ``list(in:)`` reads what the caches on the way tell, `TransferMetrics.cacheStatus` tells the same of the session's own cache.
+/// ``list(in:)`` reads what the caches on the way report, `TransferMetrics.cacheStatus` is the status of the session's own cache.
 public struct CacheStatus: Sendable, Hashable {
     /// Why a request was forwarded towards the host (RFC 9211, section 2.2). An open set.
     public struct Forward: RawRepresentable, Sendable, Hashable {
@@ -40,20 +40,20 @@ public struct CacheStatus: Sendable, Hashable {
     public var isHit = false
     /// Why the request was forwarded; `nil` if it was not, or the cache does not say so.
     public var forward: Forward?
-    /// The status of the response to the forwarded request, if it is told.
+    /// The status of the response to the forwarded request, if it is reported.
     public var forwardStatus: Int?
-    /// The remaining freshness lifetime in seconds, if it is told; negative for a stale response.
+    /// The remaining freshness lifetime in seconds, if it is reported; negative for a stale response.
     public var timeToLive: Int?
     /// Whether the response to the forwarded request was stored.
     public var isStored = false
     /// Whether the forwarded request was collapsed with others.
     public var isCollapsed = false
-    /// A representation of the cache's key, if it is told.
+    /// A representation of the cache's key, if it is reported.
     public var key: String?
     /// More, in a form of the cache's own.
     public var detail: String?
 
-    /// Creates the status of a cache that tells nothing but its name.
+    /// Creates the status of a cache that reports nothing but its name.
     public init(cache: String) { self.cache = cache }
 
     /// The members of all lines of `Cache-Status`: the cache that is closest to the host first. Empty without a field, or if one does not
@@ -97,7 +97,7 @@ public struct CacheStatus: Sendable, Hashable {
         case .stale, .requiredByResponse, .staleIfError: .stale
         case .requestedByRequest: .request
         case .otherRange: .partial
-        // Nothing tells what would have been found.
+        // What would have been found is unknown.
         case .storeFailed, .collapsed: .miss
         case .method: .method
         default: .bypass

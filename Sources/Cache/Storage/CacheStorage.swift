@@ -50,7 +50,7 @@ public protocol CacheStorage: Sendable {
 }
 
 extension CacheStorage {
-    /// `false`.
+    /// `false`: calls may block on I/O.
     public var isInMemory: Bool { false }
 }
 

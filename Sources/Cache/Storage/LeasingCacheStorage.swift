@@ -51,7 +51,7 @@ public final class CacheObservation: Sendable {
     deinit { end() }
 }
 
-/// A store that tells what others have changed in it, for copies of its entries: see ``TieredCacheStorage``.
+/// A store that reports what others have changed in it, for copies of its entries: see ``TieredCacheStorage``.
 public protocol ObservableCacheStorage: CacheStorage {
     /// Reports the keys of entries that were stored or removed by others than this object.
     ///
@@ -60,8 +60,8 @@ public protocol ObservableCacheStorage: CacheStorage {
     /// - Returns: what keeps the observation alive.
     func observeChanges(_ report: @escaping @Sendable (_ key: CacheKey?) -> Void) -> CacheObservation
 
-    /// Tells the other objects of the store, in this process and in others, that any entry may have changed: they drop all copies, also those
-    /// of entries that the store itself has lost already, because it evicts. Does nothing by default.
+    /// Notifies the other objects of the store, in this process and in others, that any entry may have changed: they drop all copies, also
+    /// those of entries that the store itself has lost already, because it evicts. Does nothing by default.
     func announceChanges() throws
 }
 

@@ -20,7 +20,7 @@ public final class MemoryCacheStorage: CacheStorage {
     /// The total size of all entries, in bytes.
     public var size: Int64 { entries.withLock { $0.size } }
 
-    /// `true`.
+    /// `true`: no call blocks on I/O.
     public var isInMemory: Bool { true }
 
     /// Returns the entry for a key and marks it as used.

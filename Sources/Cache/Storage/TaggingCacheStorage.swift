@@ -7,8 +7,8 @@ public protocol TaggingCacheStorage: CacheStorage {
     /// visit entries that have had the tag before; misses none that has it, but for those that are stored meanwhile.
     func forEachEntry(tagged tag: String, _ visit: (_ key: CacheKey, _ metadata: Data, _ bodyLength: Int64) -> Bool) throws
 
-    /// Tells the other objects of the store, in this process and in others, that all entries with a tag were removed: they drop copies of
-    /// entries that the store itself has lost already, because it evicts. Does nothing by default.
+    /// Notifies the other objects of the store, in this process and in others, that all entries with a tag were removed: they drop copies
+    /// of entries that the store itself has lost already, because it evicts. Does nothing by default.
     func announceRemoval(ofTag tag: String) throws
 
     /// Reports the tags that other objects of the store have announced (``announceRemoval(ofTag:)``).

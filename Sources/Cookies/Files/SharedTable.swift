@@ -23,7 +23,7 @@ package protocol SharedPlace: Sendable {
 
 /// What distinguishes a version of a place's bytes from others.
 package enum SharedVersion: Sendable, Equatable {
-    /// A file, by what the system tells of it.
+    /// A file, by its inode, size and modification time.
     case file(inode: UInt64, size: Int64, seconds: Int, nanoseconds: Int)
     /// A number that grows with each replacement.
     case revision(Int)
@@ -45,7 +45,7 @@ package protocol SharedTable: Sendable {
 package protocol SharedFormat: Sendable {
     associatedtype Table: SharedTable
 
-    /// Whether a record is written; `wasKept` tells that the file has one with its key.
+    /// Whether a record is written; `wasKept` says whether the file has one with its key.
     func isKept(_ record: Table.Record, wasKept: Bool, now: Date) -> Bool
     /// Reads a file.
     ///

@@ -147,6 +147,6 @@ extension HSTSStore {
 }
 
 extension HSTSStore: CustomReflectable {
-    /// Shows nothing: the hosts tell what the user has visited.
+    /// Shows nothing: the hosts reveal what the user has visited.
     public var customMirror: Mirror { .redacted(self) }
 }

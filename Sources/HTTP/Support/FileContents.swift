@@ -47,7 +47,7 @@ extension PrivateFile {
 
 /// The length of a regular file, as far as its system knows it.
 package enum FileLength {
-    /// Returns the length that a file's status tells; `nil` if that is 0 and the file has bytes nevertheless, as those of `/proc` have.
+    /// Returns the length in a file's status; `nil` if that is 0 and the file has bytes nevertheless, as those of `/proc` have.
     package static func known(_ status: stat, of path: String) -> Int64? {
         guard status.st_size == 0 else { return Int64(status.st_size) }
         let byte = try? Descriptor.open(path, O_RDONLY | O_NONBLOCK)?.read(1, at: 0)

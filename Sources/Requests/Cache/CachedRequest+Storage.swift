@@ -20,7 +20,7 @@ extension CachedRequest {
     var cacheKey: CacheKey? { key(.inGroup(requestOptions)) }
 
     /// The key of the cached response to a start with options. `nil` if something that decides on the response is not known: the body of a
-    /// custom request that is a stream, or, unless the sensitive data tells the user, the credentials with which the session answers a
+    /// custom request that is a stream, or, unless the sensitive data identifies the user, the credentials with which the session answers a
     /// challenge.
     func key(_ options: RequestOptions?) -> CacheKey? {
         guard !agent.currentManager().answersChallenges || cacheSensitiveData() != nil else { return nil }
@@ -42,7 +42,7 @@ extension CachedRequest {
 }
 
 extension CachedRequest {
-    /// The parts of a key that tell whose response it is: a digest of the request's own credentials and `Host`; empty without any.
+    /// The parts of a key that identify whose response it is: a digest of the request's own credentials and `Host`; empty without any.
     private func credentials(in headers: [String: String], _ user: [String]? = nil) -> [String] {
         let secrets = headers.filter { Redaction.current.hides(header: $0.key) || $0.key.equalsIgnoringASCIICase("Host") }
         let fields = secrets.map { [$0.key.lowercased(), $0.value] }.sorted { $0.lexicographicallyPrecedes($1) }.flatMap { $0 }

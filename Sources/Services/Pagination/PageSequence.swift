@@ -8,7 +8,7 @@ public struct PageSequence<Page: Sendable>: AsyncSequence, Sendable {
     /// A page.
     public typealias Element = Page
 
-    /// Fetches the next page, and tells whether it is the last one.
+    /// Fetches the next page, and returns whether it is the last one.
     typealias Fetch = @Sendable () async throws -> (page: Page, isLast: Bool)
 
     /// Starts an iteration: returns a closure that fetches one page per call, from the first.

@@ -26,7 +26,7 @@ public protocol PaginatedData: Sendable {
 }
 
 extension PaginatedData {
-    /// `false`.
+    /// `false`: pages are numbered from 1.
     public var zeroBasedPageIndex: Bool { false }
     /// The number of elements on the page: the difference between ``from`` and ``to``.
     public var count: Int { to - from }

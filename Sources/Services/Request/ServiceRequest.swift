@@ -103,7 +103,7 @@ public protocol JSONServiceRequest: ServiceRequest where Result: Decodable {
 }
 
 extension JSONServiceRequest {
-    /// `true`.
+    /// `true`: keys in snake case are converted to camel case.
     public var decodesSnakeCase: Bool { true }
 
     /// A `JSONDecoder` that honours ``decodesSnakeCase``.

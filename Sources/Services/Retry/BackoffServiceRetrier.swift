@@ -91,7 +91,7 @@ public final class BackoffServiceRetrier: ServiceRetrier {
         request.method.isIdempotent || request.header["Idempotency-Key"] != nil
     }
 
-    /// `true`.
+    /// `true`: the retrier is asked about failures of retries too.
     public var allowsMultipleRetries: Bool { true }
 
     /// Waits for the delay and returns `true`, unless the condition rejects the error or the delay is too long. Cancelling the request ends

@@ -14,7 +14,7 @@ public protocol ServiceRetrier: Sendable {
 }
 
 extension ServiceRetrier {
-    /// `false`.
+    /// `false`: the failure of the first retry is final.
     public var allowsMultipleRetries: Bool { false }
 }
 

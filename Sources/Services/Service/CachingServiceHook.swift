@@ -28,7 +28,7 @@ public final class CachingServiceHook: ServiceHook {
         }
     }
 
-    /// Who sends an attempt of a service's request, found out only for hooks that ask.
+    /// The sender of an attempt of a service's request, found out only for hooks that ask.
     final class Sender: Sendable {
         private let identify: @Sendable () -> String?
         private let first = Lock<String?>(nil)
@@ -36,7 +36,7 @@ public final class CachingServiceHook: ServiceHook {
         /// - Parameter identify: returns who would send the request now; `nil` if that is known only when it is sent.
         init(_ identify: @escaping @Sendable () -> String?) { self.identify = identify }
 
-        /// Who is going to send it.
+        /// Returns the identity by which it is going to be sent.
         func before() -> String? {
             let identity = identify()
             return first.withLock { first in
@@ -45,8 +45,8 @@ public final class CachingServiceHook: ServiceHook {
             }
         }
 
-        /// Who has sent it; `nil` if a hook, a redirect or the response has made another sender since ``before()``: whose the result is, is
-        /// not known then.
+        /// Returns the identity by which it was sent; `nil` if a hook, a redirect or the response has changed it since ``before()``: whose
+        /// the result is, is unknown then.
         func after() -> String? {
             let identity = identify()
             return first.withLock { $0 == identity ? identity : nil }

@@ -56,7 +56,7 @@ public protocol HTTPService: Sendable {
 }
 
 extension HTTPService {
-    /// `true`.
+    /// `true`: requests use TLS.
     public var usesSecureProtocol: Bool? { true }
     /// No header fields.
     public var header: HTTPHeaders { [:] }

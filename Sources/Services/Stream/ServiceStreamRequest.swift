@@ -137,9 +137,9 @@ public protocol JSONServiceStreamRequest: ServiceStreamRequest where Result: Dec
 }
 
 extension JSONServiceStreamRequest {
-    /// `true`.
+    /// `true`: property names are converted to snake case.
     public var encodesSnakeCase: Bool { true }
-    /// `true`.
+    /// `true`: keys in snake case are converted to camel case.
     public var decodesSnakeCase: Bool { true }
 
     /// Decodes the message as JSON.

@@ -69,7 +69,7 @@ extension URLSession {
 
     /// Receives the head of the response to a request, and returns with it when it has come; the body is read as it is received.
     ///
-    /// A delegate is asked and told as by ``data(for:delegate:)``. Cancelling the task that awaits this, or that reads the body, cancels the
+    /// A delegate is called as by ``data(for:delegate:)``. Cancelling the task that awaits this, or that reads the body, cancels the
     /// transfer.
     ///
     /// - Parameter delegate: for this task; `nil`, the default, for the session's only.

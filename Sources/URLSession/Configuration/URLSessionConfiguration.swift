@@ -134,7 +134,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {  
         }
     }
 
-    /// Has no effect: what uses the network is not told to the system.
+    /// Has no effect: the system is not informed of what uses the network.
     open var networkServiceType: URLRequest.NetworkServiceType = .default
 
     /// Whether cellular interfaces may be used; `true` by default.
@@ -299,7 +299,7 @@ extension TLSOptions.Version {
     }
 }
 
-/// Tells once in a process that there are no background sessions.
+/// Writes to standard error, once in a process, that there are no background sessions.
 private enum BackgroundNotice {
     private static let isGiven = Lock(false)
 

@@ -55,7 +55,7 @@ extension URLSessionDataDelegate {
         return .allow
     }
 
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask) {
         DelegateCall.noteDefault(in: session)
     }
@@ -63,7 +63,7 @@ extension URLSessionDataDelegate {
     /// Does nothing.
     public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {}
 
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         DelegateCall.noteDefault(in: session)
     }
@@ -107,13 +107,13 @@ extension URLSessionDataDelegate {
 }
 
 extension URLSessionDownloadDelegate {
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
         totalBytesExpectedToWrite: Int64
     ) { DelegateCall.noteDefault(in: session) }
 
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64, expectedTotalBytes: Int64
     ) { DelegateCall.noteDefault(in: session) }
@@ -131,12 +131,12 @@ extension URLSessionDownloadDelegate {
 }
 
 extension URLSessionWebSocketDelegate {
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?) {
         DelegateCall.noteDefault(in: session)
     }
 
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didCloseWith closeCode: URLSessionWebSocketTask.CloseCode,
         reason: Data?
@@ -160,12 +160,12 @@ extension URLSessionWebSocketDelegate {
 }
 
 extension URLSessionStreamDelegate {
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask) {
         DelegateCall.noteDefault(in: session)
     }
 
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask) {
         DelegateCall.noteDefault(in: session)
     }
@@ -173,7 +173,7 @@ extension URLSessionStreamDelegate {
     /// Does nothing.
     public func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask) {}
 
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(
         _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream, outputStream: OutputStream
     ) { DelegateCall.noteDefault(in: session) }

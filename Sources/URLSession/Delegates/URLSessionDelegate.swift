@@ -110,7 +110,7 @@ extension URLSessionDelegate {
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64)
 
-    /// An interim response was received: 102, 103 or 104 (RFC 9110, section 15.2). 100 is not told.
+    /// An interim response was received: 102, 103 or 104 (RFC 9110, section 15.2). Not called for 100.
     func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
 
     /// The metrics of a task that has completed; before ``urlSession(_:task:didCompleteWithError:)`` and before a completion handler.
@@ -144,7 +144,7 @@ extension URLSessionTaskDelegate {
         return (.continueLoading, nil)
     }
 
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
         DelegateCall.noteDefault(in: session)
     }
@@ -207,23 +207,23 @@ extension URLSessionTaskDelegate {
         return nil
     }
 
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     ) { DelegateCall.noteDefault(in: session) }
 
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
         DelegateCall.noteDefault(in: session)
     }
 
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
         DelegateCall.noteDefault(in: session)
     }
 
-    /// Does nothing.
+    /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         DelegateCall.noteDefault(in: session)
     }

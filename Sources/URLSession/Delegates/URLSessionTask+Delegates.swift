@@ -14,7 +14,7 @@ extension URLSessionTask {
         return [own as? Delegate, session.delegate as? Delegate].compactMap { $0 }
     }
 
-    /// Whether anything can be told or asked.
+    /// Whether the task or its session has a delegate.
     var hasDelegate: Bool { values.withLock { hasDelegate($0) } }
 
     func hasDelegate(_ values: Values) -> Bool { values.delegate != nil || session.hasDelegate }

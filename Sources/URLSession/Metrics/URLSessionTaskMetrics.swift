@@ -22,7 +22,7 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {  // what chang
 
     /// How a host's name was looked up.
     public enum DomainResolutionProtocol: Int, Sendable {
-        /// By the system's resolver, which does not tell how; or it was not looked up.
+        /// By the system's resolver, which does not report how; or it was not looked up.
         case unknown = 0
         /// DNS over UDP. Does not occur.
         case udp = 1

@@ -170,10 +170,10 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {  //
         return NetworkPath(interface: name).isCellular
     }
 
-    /// Whether the connection is an expensive one: ``isCellular``, as Linux does not tell more.
+    /// Whether the connection is an expensive one: ``isCellular``, as Linux does not report more.
     open var isExpensive: Bool { isCellular }
 
-    /// Always `false`: Linux does not tell whether a network is constrained.
+    /// Always `false`: Linux does not report whether a network is constrained.
     open var isConstrained: Bool { false }
 
     /// Always `false`: Multipath TCP is not used.

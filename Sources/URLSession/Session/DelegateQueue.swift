@@ -59,7 +59,7 @@ final class DelegateQueue: Sendable {
     }
 }
 
-/// Runs the next closure, also if the operation is cancelled: what delegates and handlers are told can't be called off.
+/// Runs the next closure, also if the operation is cancelled: calls of delegates and handlers can't be cancelled.
 private final class Call: Operation, @unchecked Sendable {  // changed by the thread that runs it, and then by its completion
     private let queue: DelegateQueue
     private var hasRun = false

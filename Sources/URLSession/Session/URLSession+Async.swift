@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewURLLoading
 
-// Cancelling the task that awaits one of these cancels the transfer; it then throws `URLError.cancelled`. A delegate is asked and told before
-// the session's, but for the response, body and completion, which the function returns.
+// Cancelling the task that awaits one of these cancels the transfer; it then throws `URLError.cancelled`. A delegate is called before the
+// session's, except for the response, body and completion, which the function returns.
 
 extension URLSession {
     /// Receives the response to a request.

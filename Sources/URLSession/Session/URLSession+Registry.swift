@@ -17,7 +17,7 @@ extension URLSession {
         return (data, uploads, tasks.compactMap { $0 as? URLSessionDownloadTask })
     }
 
-    /// Enters a task, and tells the delegate of it. One that is made after the session's end fails when it is resumed.
+    /// Enters a task, and notifies the delegate of it. One that is made after the session's end fails when it is resumed.
     func enter<Task: URLSessionTask>(_ make: (_ identifier: Int) -> Task) -> Task {
         let identifier = state.withLock { state in
             state.lastTask += 1
@@ -33,7 +33,7 @@ extension URLSession {
         return task
     }
 
-    /// Puts a task in the place of another one that it continues. Returns its number.
+    /// Returns the number of a new task, which is not entered.
     func makeIdentifier() -> Int {
         state.withLock { state in
             state.lastTask += 1
@@ -41,6 +41,7 @@ extension URLSession {
         }
     }
 
+    /// Puts a task in the place of another one, which it continues.
     func replace(_ task: URLSessionTask, by other: URLSessionTask) {
         state.withLock { state in
             state.tasks[task.taskIdentifier] = nil
@@ -51,7 +52,7 @@ extension URLSession {
     /// Whether a task may run: it was made before the session's end.
     func knows(_ task: URLSessionTask) -> Bool { state.withLock { $0.tasks[task.taskIdentifier] != nil } }
 
-    /// A task has completed: who hears of that finds it among the session's tasks no more.
+    /// Removes a task that has completed, before its last calls are scheduled.
     ///
     /// - Parameter tell: schedules the last calls about it, before that of the session's end.
     func leave(_ task: URLSessionTask, _ tell: () -> Void) {

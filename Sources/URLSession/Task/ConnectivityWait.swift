@@ -10,9 +10,9 @@ import Dispatch
 /// What is asked is the kernel's routing table; nothing is sent but, for a name, the lookup of its addresses.
 final class ConnectivityWait: Sendable {
     enum Event {
-        /// There is no route now. Told at most once, and before the other events.
+        /// There is no route now. Reported at most once, and before the other events.
         case waits
-        /// There is a route, after so many seconds.
+        /// There is a route, after a time in seconds.
         case found(after: TimeInterval)
         /// There was none in time.
         case timedOut
@@ -37,7 +37,7 @@ final class ConnectivityWait: Sendable {
     /// Routes are looked up here, as that may block.
     private let queue = DispatchQueue(label: "curlew.urlsession.connectivity", target: .global(qos: .utility))
 
-    /// `nil` if the system does not tell, and for a URL without a host on the network.
+    /// `nil` if the system does not report routes, and for a URL without a host on the network.
     convenience init?(for url: URL, _ options: TransferOptions) {
         if let provider = Self.provider {
             self.init(NetworkReachabilityManager(provider: provider), network: nil)
@@ -90,7 +90,7 @@ final class ConnectivityWait: Sendable {
 
     private var waited: TimeInterval { start.duration(to: .now).seconds }
 
-    /// Listens to a manager, which first tells how it is; `false` if the system does not tell of changes.
+    /// Listens to a manager, which first reports its status; `false` if the system does not report changes.
     private func listen(to manager: NetworkReachabilityManager) -> Bool {
         manager.listenerQueue = queue
         manager.listener = { [weak self] status in
@@ -121,7 +121,7 @@ final class ConnectivityWait: Sendable {
         if isWanted() { tell(event) }
     }
 
-    /// Ends the wait; returns whom to tell of it, once.
+    /// Ends the wait; returns its closures, once.
     @discardableResult
     private func over() -> (tell: @Sendable (Event) -> Void, isWanted: @Sendable () -> Bool)? {
         let (timer, tell, isWanted) = state.withLock { state in

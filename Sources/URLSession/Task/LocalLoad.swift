@@ -125,7 +125,7 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
 
     // MARK: The content
 
-    /// Loads the next piece for who reads the body.
+    /// Loads the next piece for the reader of the body.
     func readNext() { queue.async { self.proceed { try self.read() } } }
 
     private func read() throws {
@@ -182,7 +182,7 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
             if !data.isEmpty { task.session.queue.schedule { if task.error == nil { task.give(data) } } }
         case .file(let file, let path):
             target = .memory(Data())
-            // Some file systems tell failed writes on close.
+            // Some file systems report failed writes on close.
             do throws(SystemError) { try file.close() } catch {
                 unlink(path)
                 return end(Outcome(error: URLError.of(FileError.writing(path, error.code), task)))

@@ -44,7 +44,7 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {  // as 
         }
     }
 
-    /// Notes written bytes; the delegate is told of them together if it is slow.
+    /// Notes written bytes; they are reported together to a slow delegate.
     func wrote(_ count: Int64, _ total: Int64, _ expected: Int64) {
         let mustSchedule = values.withLock { values in
             values.written.untold += count

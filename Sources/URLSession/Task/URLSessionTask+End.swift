@@ -115,7 +115,7 @@ extension URLSessionTask {
         }
     }
 
-    /// Waits until the task has completed, and its end was told.
+    /// Waits until the task has completed, and the last calls about it were made.
     func waitForEnd() async { await wait { $0.isOver } }
 
     /// Waits for a body that is read as it is received, which begins to be received only when it is taken; `nil` if the task has ended without.

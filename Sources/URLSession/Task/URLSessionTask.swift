@@ -48,7 +48,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         case stream(InputStream)
     }
 
-    /// Who is told how the task ends.
+    /// What receives the result of the task.
     enum Completion {
         case delegate
         case data(URLSession.DataHandler)
@@ -60,9 +60,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     struct Values {
         var state = State.suspended
         var isStarted = false
-        /// Whether the end was told, or is about to be.
+        /// Whether the last calls about the task were made, or are about to be.
         var hasEnded = false
-        /// From the start on.
+        /// The request of Core; `nil` before the start.
         var request: Request?
         var response: URLResponse?
         var error: (any Error)?
@@ -81,9 +81,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         var prefersIncrementalDelivery = true
         var progress: Progress?
         var closures: RequestClosures?
-        /// Whether the end was told.
+        /// Whether the last calls about the task were made.
         var isOver = false
-        /// Those who await the end or, for a body that is read as it is received, that.
+        /// The tasks that await the end, or the body if it is read as it is received.
         var waiter: UnsafeContinuation<Void, Never>?
         var otherWaiters: [UnsafeContinuation<Void, Never>] = []
         /// A body that is read as it is received, until it is taken.
@@ -95,7 +95,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         var data: Data?
         /// The body of a task that delivers it at the end.
         var collected: Data?
-        /// Why the task fails, where Core's error does not tell.
+        /// Why the task fails, where Core's error does not say so.
         var failure: (any Error)?
         /// The download that has taken the place of a data task.
         var successor: URLSessionDownloadTask?
@@ -179,7 +179,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// The state.
     open var state: State { values.withLock { $0.state } }
 
-    /// The delegate of this task, which is asked and told before the session's; retained until the task has completed. To be set before
+    /// The delegate of this task, which is called before the session's; retained until the task has completed. To be set before
     /// ``resume()``; `nil` by default.
     open var delegate: (any URLSessionTaskDelegate)? {
         get { values.withLock { $0.delegate } }
@@ -361,7 +361,7 @@ struct Outcome {
     var file: URL?
 }
 
-/// The bytes of a download of which the delegate is to be told.
+/// The written bytes of a download that are to be reported to the delegate.
 struct WrittenBytes {
     var untold: Int64 = 0
     var total: Int64 = 0

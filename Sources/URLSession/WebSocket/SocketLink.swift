@@ -8,7 +8,7 @@ final class SocketLink: Sendable {
     typealias Call = @Sendable (Result<WebSocket, any Error>) -> Void
 
     private struct State {
-        /// From the start on.
+        /// `nil` before the start.
         var socket: WebSocket?
         /// Why there will be no WebSocket.
         var failure: (any Error)?

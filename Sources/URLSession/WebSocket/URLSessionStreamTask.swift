@@ -84,8 +84,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {  // as it
     /// Hands the connection to the delegate as streams, after the reads and writes before:
     /// ``URLSessionStreamDelegate/urlSession(_:streamTask:didBecome:outputStream:)``. That ends the task, without another call about it.
     ///
-    /// Reading and writing the streams blocks, so they need a thread of their own. They need no run loop, and tell a delegate of theirs
-    /// nothing. They end when the session is invalidated.
+    /// Reading and writing the streams blocks, so they need a thread of their own. They need no run loop, and do not call a delegate of
+    /// their own. They end when the session is invalidated.
     open func captureStreams() { add(.capture) }
 
     /// Closes the writing side after the writes before; the peer receives all of them.

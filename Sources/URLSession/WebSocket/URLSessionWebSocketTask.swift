@@ -32,7 +32,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
     private let protocols: [String]
     private let link = SocketLink()
     private let closing = Lock(Closing())
-    /// From the start on.
+    /// `nil` before the start.
     private let handshakes = Lock<WebSocketHandshakes?>(nil)
 
     init(_ session: URLSession, _ identifier: Int, _ request: URLRequest, _ protocols: [String]) {
