@@ -25,7 +25,7 @@ final class SegmentFile: Sendable {
         let source: String
         let version: EntityVersion
         let system: String?
-        /// Who has sent it; `nil` for plain requests, and in records of earlier versions.
+        /// Its responder; `nil` for plain requests, and in records of earlier versions.
         var responder: String?
         /// Its credentials and place; `nil` in records of earlier versions.
         var receipt: SegmentReceipt?

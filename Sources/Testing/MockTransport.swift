@@ -182,11 +182,11 @@ public final class MockTransport: Transport {
     public func waitUntilShutDown() async { await engine.waitUntilShutDown() }
 }
 
-/// The requests for which a test has waited did not come.
+/// The requests for which a test has waited were not received in time.
 public struct MockWaitTimedOut: Error, Sendable, CustomStringConvertible {
     /// The number of requests that were expected.
     public let expected: Int
-    /// Those that have come.
+    /// The requests that were received.
     public let requests: [MockRequest]
 
     /// Both numbers, and the requests, redacted.

@@ -34,7 +34,7 @@ package final class ScriptedTransport: Transport {
         var startHook: StartHook?
         var waiters: [CheckedContinuation<Void, Never>] = []
 
-        /// Those for whom the transport has ended.
+        /// Takes the tasks that wait for the end, if the transport has ended.
         mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
             guard isShutDown, running.isEmpty else { return [] }
             defer { waiters = [] }
@@ -111,7 +111,7 @@ package final class ScriptedTransport: Transport {
         await withCheckedContinuation { continuation in update { $0.waiters.append(continuation) } }
     }
 
-    /// Changes the state, and resumes those who wait for the end if that has come.
+    /// Changes the state, and resumes the tasks that wait for the end if the transport has ended.
     private func update(_ change: (inout State) -> Void) {
         let waiters = state.withLock { state in
             change(&state)

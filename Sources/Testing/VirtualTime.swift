@@ -71,7 +71,7 @@ struct ExchangeWaits: Sendable {
     enum Kind: Sendable {
         /// Something is about to happen.
         case busy
-        /// A delay, or it responds no more.
+        /// A delay passes, or nothing more is sent.
         case timed
     }
 

@@ -6,7 +6,7 @@ import CurlewHTTP
 /// A layer above that takes part in each handshake of a WebSocket: it follows redirects, and answers challenges, by making another
 /// connection after a rejection.
 package protocol HandshakeLayer: AnyObject, Sendable {
-    /// Who takes part in the request of the next connection; `nil` to leave that to the session's delegate.
+    /// The owner of the request of the next connection; `nil` to leave its decisions to the session's delegate.
     var owner: (any RequestOwner)? { get }
 
     /// Returns the request that is sent on a connection, complete but for cookies and the fields of the handshake itself.
@@ -55,7 +55,7 @@ extension WebSocket {
         }
     }
 
-    /// Calls `body` with the next message, after those who wait for earlier ones, or with the error after which there is none:
+    /// Calls `body` with the next message, after calls that wait for earlier ones, or with the error after which there is none:
     /// ``WebSocketError/closed(_:)`` also after a normal closure. Returns a number for ``stopReceiving(_:)``.
     package func receive(_ body: @escaping @Sendable (Result<WebSocketMessage, any Error>) -> Void) -> Int {
         driver.state.when({ $0.nextOutcome() }, body)

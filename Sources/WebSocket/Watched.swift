@@ -94,7 +94,7 @@ package final class Watched<State: Sendable>: Sendable {
     }
 
     /// Calls `body` once with what `take` returns: at once or, if that is `nil`, from the thread of the change that makes it a value, after
-    /// those who have waited longer. Returns a number for ``forget(_:)``.
+    /// calls that have waited longer. Returns a number for ``forget(_:)``.
     ///
     /// - Parameter isLast: whether the call comes after those of all others that the same change resumes.
     @discardableResult

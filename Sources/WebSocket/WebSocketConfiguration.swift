@@ -24,7 +24,7 @@ public struct WebSocketConfiguration: Sendable {
     /// The maximum size of a received message, in bytes after decompression; 16 MiB by default. A larger one closes the connection with
     /// ``WebSocketCloseCode/messageTooBig``.
     ///
-    /// A message that goes on without contents closes it with ``WebSocketCloseCode/policyViolation``: more than 1,000 frames without a
+    /// A message that continues without contents closes it with ``WebSocketCloseCode/policyViolation``: more than 1,000 frames without a
     /// payload, or compressed bytes beyond 64 KiB that are more than 16 times what they contain.
     public var maximumMessageSize = 16 << 20
 

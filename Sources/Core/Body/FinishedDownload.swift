@@ -17,7 +17,7 @@ package struct FinishedDownload: Codable, Equatable, Sendable {
 
     /// The version of the JSON's form. One of another version does not count.
     private let version: Int
-    /// The SHA-256 digest of the request's URL, and of who has answered it.
+    /// The SHA-256 digest of the request's URL and its responder.
     private let url: String
     /// The same of the URL that responded, after redirects.
     private let source: String
@@ -52,7 +52,7 @@ extension FinishedDownload {
             self.init(request.identity, head, request.senderDigest)
         }
 
-        /// The version of which a part file is, that a request has completed.
+        /// The version of a part file that a request has completed.
         init(_ record: ResumeRecord, _ request: ResumableRequest?) {
             url = record.identity
             validator = record.validator
@@ -90,8 +90,8 @@ extension FinishedDownload {
     ///
     /// - Parameters:
     ///   - url: the URL of the request.
-    ///   - responder: who has answered it.
-    ///   - sender: as whom it was sent (``DataRequest/sender(cookies:)``).
+    ///   - responder: its responder (``TransferRequest/responder``).
+    ///   - sender: its sender (``DataRequest/sender(cookies:)``).
     ///   - head: one of the responses.
     ///   - source: the URL that responded.
     package static func mark(

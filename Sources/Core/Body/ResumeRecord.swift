@@ -38,15 +38,15 @@ struct ResumeRecord: Codable, Hashable, Sendable {
     /// Whether the part file has a name that other downloads use too: then the record beside it says which version it has.
     var isStable: Bool
     let created: Date
-    /// Who has answered (``TransferRequest/responder``): bytes that another one sends are not appended. `nil` for a plain request.
+    /// The responder (``TransferRequest/responder``): bytes from another one are not appended. `nil` for a plain request.
     var responder: String?
 
-    /// As whom the request was sent (``ResumableRequest/senderDigest``); empty in the resume data of a request with credentials.
+    /// The sender of the request (``ResumableRequest/senderDigest``); empty in the resume data of a request with credentials.
     var sender: String?
     /// Where the response came from (``ResumableRequest/place``); `nil` in records of earlier versions.
     private(set) var place: String?
 
-    /// The request, and who has answered it.
+    /// The request and its responder.
     var identity: String { ResumableRequest.identity(url, responder) }
 
     /// Whether another record, which may be from resume data, is about the same version, sent by the same to the same.
@@ -178,7 +178,7 @@ struct ResumableRequest: Equatable, Sendable {
     let headers: HTTPHeaders
     /// As in ``ResumeRecord/responder``.
     private(set) var responder: String?
-    /// As whom its first exchange is sent (``TransferRequest/sender``).
+    /// The sender of its first exchange (``TransferRequest/sender``).
     private var sender = ""
     /// The name of the user whose credential has answered a challenge; `nil` if none has.
     var user: String?
@@ -194,14 +194,14 @@ struct ResumableRequest: Equatable, Sendable {
         self.headers = headers
     }
 
-    /// The same request, with who is to answer it, and as whom it is sent.
+    /// Returns the same request with the responder and the sender of its first exchange.
     func sent(as first: TransferRequest) -> ResumableRequest {
         var request = answered(by: first.responder)
         request.sender = first.sender
         return request
     }
 
-    /// The same request, with who is to answer it; empty for a plain request.
+    /// Returns the same request with a responder, which is empty for a plain request.
     func answered(by responder: String) -> ResumableRequest {
         var request = self
         request.responder = responder.isEmpty ? nil : responder
@@ -233,7 +233,7 @@ struct ResumableRequest: Equatable, Sendable {
 }
 
 extension DataRequest {
-    /// As whom the request was sent, as in ``ResumableRequest/senderDigest``.
+    /// Returns the sender of the request, as in ``ResumableRequest/senderDigest``.
     ///
     /// - Parameter cookies: the session's cookies when it was sent, which the response may have changed.
     package func sender(cookies: String?) -> String? {

@@ -78,7 +78,8 @@ extension SessionManager {
             || delegate.closures.withLock { $0.taskDidReceiveChallenge != nil || $0.sessionDidReceiveChallenge != nil }
     }
 
-    /// Who answers requests for a URL, as far as the options and the host's trust policy decide it (``TransferRequest/responder``).
+    /// Returns the responder to requests for a URL, as far as the options and the host's trust policy decide it
+    /// (``TransferRequest/responder``).
     package func responder(to url: URL, _ options: RequestOptions?) -> String {
         sent(url.absoluteString, [:], options) { $0.handlesCookies = false }.responder
     }

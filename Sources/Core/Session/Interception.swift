@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The adapter and the retrier of a session, each of which may be both: nothing that is set is used by half.
+/// The adapter and the retrier of a session, each of which may be both: an object that is both is used as both.
 struct Interception {
     var adapter: (any RequestAdapter)? {
         didSet { update() }

@@ -41,11 +41,11 @@ package enum DeadlineClock {
 
 /// What the requests of a session that are in flight are waiting for. Suspended ones, and those that were not started, are not counted.
 package struct RequestWaits: Sendable, Hashable {
-    /// Those that are being worked on, on some thread or in users' code.
+    /// The requests that are being worked on, on some thread or in users' code.
     package var busy = 0
-    /// Those that wait for the delay before a retry.
+    /// The requests that wait for the delay before a retry.
     package var delayed = 0
-    /// Those whose transfer is in flight.
+    /// The requests whose transfer is in flight.
     package var transferring = 0
 
     package init() {}

@@ -74,7 +74,7 @@ struct FleetToken: Sendable {
     let client: RedisClient
     let key: String
     let lease: Duration
-    /// For those who look at the server; not compared, as two sessions of a process may share an authenticator.
+    /// For people who inspect the server; not compared, as two sessions of a process may share an authenticator.
     private let holder = UUID().uuidString
 
     init(_ client: RedisClient, name: String, lease: Duration) {

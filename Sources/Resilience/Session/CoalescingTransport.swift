@@ -10,7 +10,7 @@ final class CoalescingTransport: ForwardingTransport {
         /// The transfers that may be joined, by the end of their URL's hash; the others with the same one follow the first. A dictionary
         /// would hash the hash.
         fileprivate var open = [SharedTransfer?](repeating: nil, count: 1_024)
-        /// Those of several requests, while these wait for their ends.
+        /// The transfers that several requests share, until they end.
         fileprivate var shared: [ObjectIdentifier: SharedTransfer] = [:]
         fileprivate var isShutDown = false
     }
@@ -87,7 +87,7 @@ extension CoalescingTransport.State {
         return (made, true)
     }
 
-    /// Lets no more requests join a transfer.
+    /// Removes a transfer from those that may be joined.
     mutating func close(_ transfer: SharedTransfer) {
         guard transfer.isOpen else { return }
         transfer.isOpen = false

@@ -63,9 +63,10 @@ extension PreparedOptions {
 }
 
 extension TransferRequest {
-    /// What separates the responses that requests may share: who answers, and as whom the request is sent. Empty for plain requests.
+    /// What separates the responses that requests may share: what responds, and the credentials with which the request is sent. Empty for
+    /// plain requests.
     ///
-    /// Equal for equal addresses, trust, client certificate, routing, proxy (where that decides who answers), kind of transport
+    /// Equal for equal addresses, trust, client certificate, routing, proxy (where that decides on the responder), kind of transport
     /// (``Transport/cachePartition``), field `Host`, and fields with secrets. Cookies of the session's store count by the store, those that
     /// the program gives a request by their values. `Authorization` is left to the rules of HTTP caching, which know responses that are
     /// `public`.
@@ -93,7 +94,7 @@ extension TransferRequest {
         return writer?.text ?? own.text
     }
 
-    /// As whom the request is sent: a digest of its fields with secrets and of `Host`, by their values; empty without any. For what outlives
+    /// The sender of the request: a digest of its fields with secrets and of `Host`, by their values; empty without any. For what outlives
     /// a session, in which a store of cookies has no identity.
     package var sender: String {
         let marks = Redaction.current
@@ -106,7 +107,7 @@ extension TransferRequest {
         return writer.text
     }
 
-    /// Who answers, as far as the options decide it.
+    /// What responds to the request, as far as the options decide it: a digest; empty for plain requests.
     package var responder: String { prepared.partition(isSecure: isSecure).text }
 
     /// Whether another request's options, of equal values, lead to the same server as the same client also by their bytes: texts are equal if

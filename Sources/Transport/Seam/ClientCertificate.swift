@@ -4,8 +4,8 @@ import CurlewHTTP
 /// The certificate and private key with which a client authenticates in TLS (RFC 8446, section 4.4.2).
 ///
 /// Sent to a host that requests a client certificate, if it is the origin (scheme, host and port) of the URL that the program has given the
-/// request, or one of ``origins``. A redirect, or whatever else follows, to another origin is sent without it, and so is a part of a
-/// segmented download that comes from another origin than that of the first URL. A proxy never gets it.
+/// request, or one of ``origins``. A redirect or another follow-up to another origin is sent without it, and so is a part of a segmented
+/// download that comes from another origin than that of the first URL. A proxy never gets it.
 ///
 /// Nor does a host that is refused by its chain, its name, ``TLSOptions/publicKeyHashes``, a trust policy or a closure: these decide before the
 /// certificate is sent. Only a stapled response (``TLSOptions/requiresStapledResponse``) is verified afterwards.
