@@ -40,6 +40,21 @@ import Testing
     }
 
     // U2.4
+    @Test func `the peer's end is reported before the completion where no read waits for it`() async throws {
+        let server = try TCPEchoServer()
+        defer { server.stop() }
+        let task = task(server.port)
+        task.resume()
+        try await task.write(Data("one".utf8), timeout: 0)
+        #expect(text(try await task.readData(ofMinLength: 3, maxLength: 3, timeout: 0)) == "one")
+        task.closeWrite()
+        await delegate.events.wait(for: 3)
+        #expect(delegate.events.elements == ["write closed", "read closed", "complete"])
+        #expect(try await task.readData(ofMinLength: 1, maxLength: 100, timeout: 0) == (nil, true))
+        #expect(delegate.events.elements.count == 3)
+    }
+
+    // U2.4
     @Test func `calls with handlers are served in order, also those before the start, on the delegate queue`() async throws {
         let server = try TCPEchoServer()
         defer { server.stop() }

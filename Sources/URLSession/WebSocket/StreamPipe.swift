@@ -42,7 +42,7 @@ struct StreamPipe {
         case send(StreamRequest, Write)
         case refuse(Write, any Error)
         case closeRead(StreamRequest?)
-        case tellReadClosed
+        case reportReadClosed
         case closeWrite(StreamRequest?)
         /// The program has closed both sides.
         case endBoth(StreamRequest)
@@ -174,7 +174,7 @@ struct StreamPipe {
         }
         if case .success? = readEnd, !hasReportedReadClosed {
             hasReportedReadClosed = true
-            return .tellReadClosed
+            return .reportReadClosed
         }
         return readStep() ?? writeStep() ?? lastStep()
     }
@@ -245,6 +245,11 @@ struct StreamPipe {
         }
         if let end {
             guard !hasReportedEnd else { return nil }
+            // The peer has closed its side, which no read has noticed.
+            if case .success = end, request != nil, !hasReportedReadClosed {
+                hasReportedReadClosed = true
+                return .reportReadClosed
+            }
             hasReportedEnd = true
             return .end(hasEndedBoth ? .success(()) : end)
         }

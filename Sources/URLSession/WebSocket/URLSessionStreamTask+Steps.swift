@@ -94,11 +94,11 @@ extension URLSessionStreamTask {
             write.timer?.cancel()
             write.done(.failure(shown(error)))
         case .closeRead(let request): request?.closeRead()
-        case .tellReadClosed:
-            tell { (delegate: any URLSessionStreamDelegate, task) in delegate.urlSession(task.session, readClosedFor: self) }
+        case .reportReadClosed:
+            notify { (delegate: any URLSessionStreamDelegate, task) in delegate.urlSession(task.session, readClosedFor: self) }
         case .closeWrite(let request):
             request?.closeWrite()
-            tell { (delegate: any URLSessionStreamDelegate, task) in delegate.urlSession(task.session, writeClosedFor: self) }
+            notify { (delegate: any URLSessionStreamDelegate, task) in delegate.urlSession(task.session, writeClosedFor: self) }
         case .endBoth(let request): request.cancel()
         case .capture(let request, let rest): capture(request, rest)
         case .end(let result): end(Outcome(error: result.failure.map { shown($0) }))
@@ -162,7 +162,7 @@ extension URLSessionStreamTask {
             values.state = .completed
         }
         session.leave(self) {
-            tell { (delegate: any URLSessionStreamDelegate, task) in
+            notify { (delegate: any URLSessionStreamDelegate, task) in
                 delegate.urlSession(task.session, streamTask: self, didBecome: shown.value.input, outputStream: shown.value.output)
             }
             session.queue.schedule { [self] in values.withLock { $0.delegate = nil } }
