@@ -38,10 +38,10 @@ extension SessionConfiguration {
     /// Whether the events of requests are posted as the notifications of `Notification.Name.Task`, which costs each request some
     /// microseconds. `true` for configurations made from a `URLSessionConfiguration`, else `false` by default.
     public var postsNotifications: Bool {
-        get { tellsLayerMonitor }
+        get { notifiesLayerMonitor }
         set {
             NotificationMonitor.register()
-            tellsLayerMonitor = newValue
+            notifiesLayerMonitor = newValue
         }
     }
 }

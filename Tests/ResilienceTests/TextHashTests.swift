@@ -47,7 +47,7 @@ import Testing
         func transport(over base: any Transport, at place: TransportLayerPlace, in context: LayerContext) -> any Transport {
             guard place == .aboveCache else { return base }
             let hash = TextHash(seed: 7, factor: 0)
-            return CoalescingTransport(base, Coalescing(), PolicyTeller(Resilience(), context), hash: hash)
+            return CoalescingTransport(base, Coalescing(), PolicyReporter(Resilience(), context), hash: hash)
         }
     }
 

@@ -104,7 +104,7 @@ extension RequestDriver {
         }
         guard let request else { return }
         if session.isMonitored(.responses) {
-            session.tellMonitors(of: request, .responses) { $0.request(request, didReceiveInterim: head) }
+            session.notifyMonitors(of: request, .responses) { $0.request(request, didReceiveInterim: head) }
         }
         for receiver in receivers { receiver.receive(head) }
     }

@@ -146,9 +146,9 @@ extension RequestDriver {
             if let take = closures.dataTaskDidReceiveData { listeners.takePiece = BodyBuffer.taker { take(session, task, $0) } }
             if let take = closures.dataTaskTakesData { listeners.takePiece = { take(session, task, $0, $1) } }
             if let take = closures.downloadTaskDidFinishDownloadingToURL { listeners.takeFile = { take(session, task, $0) } }
-            if let tell = closures.downloadTaskDidWriteData { listeners.written = { tell(session, task, $0, $1, $2) } }
-            if let tell = closures.downloadTaskDidResumeAtOffset { listeners.resumed = { tell(session, task, $0, $1) } }
-            if let tell = closures.dataTaskDidBecomeDownloadTask { listeners.becameDownload = { tell(session, task, task) } }
+            if let notify = closures.downloadTaskDidWriteData { listeners.written = { notify(session, task, $0, $1, $2) } }
+            if let notify = closures.downloadTaskDidResumeAtOffset { listeners.resumed = { notify(session, task, $0, $1) } }
+            if let notify = closures.dataTaskDidBecomeDownloadTask { listeners.becameDownload = { notify(session, task, task) } }
             return listeners
         }
     }

@@ -47,7 +47,7 @@ extension RequestDriver {
         if (manager.startRequestsImmediately || isResumed) && !isSuspended {
             noteStart()
             resume(task)
-            if session.isMonitored(.control) { session.tellMonitors(of: request, .control) { $0.requestDidResume(request) } }
+            if session.isMonitored(.control) { session.notifyMonitors(of: request, .control) { $0.requestDidResume(request) } }
         } else if !session.isOpen, task.claimUnstarted() {
             // The session was invalidated before this task existed, so that nothing else would complete it.
             task.completeUnstarted(with: session.endError)
@@ -178,9 +178,9 @@ extension RequestDriver {
     var cancellation: CurlewError { session.isInvalidated ? session.endError : .cancelled }
 
     /// Notifies the session's monitors of a response.
-    func tellMonitors(of head: ResponseHead, _ task: SessionTask) {
+    func notifyMonitors(of head: ResponseHead, _ task: SessionTask) {
         guard let request = state.withLock({ $0.request }), let transfer = task.currentTransfer else { return }
-        session.tellMonitors(of: request, .responses) { monitor in
+        session.notifyMonitors(of: request, .responses) { monitor in
             if let response = ResponseContext(transfer: transfer, head: head).response { monitor.request(request, didReceive: response) }
         }
     }
@@ -190,7 +190,7 @@ extension RequestDriver {
         let (error, task, isReported) = state.withLock { ($0.attempt.error, $0.task, $0.lifecycle.isAttemptReported) }
         guard !isReported, let task else { return }
         let delivered = error.map { session.delivered($0) }
-        session.tellMonitors(of: request, .attempts) { $0.request(request, didComplete: task, with: delivered) }
+        session.notifyMonitors(of: request, .attempts) { $0.request(request, didComplete: task, with: delivered) }
     }
 
     /// Notes why the request fails; the first reason counts.
@@ -318,18 +318,18 @@ extension RequestDriver {
 
 extension RequestDriver: TransferObserver {
     func transfer(_ id: Int, didSend count: Int64) {
-        let tell = closures { $0.taskDidSendBodyData }
-        guard tell != nil || sentBody != nil, let task = state.withLock({ $0.number == id ? $0.task : nil }) else { return }
+        let notify = closures { $0.taskDidSendBodyData }
+        guard notify != nil || sentBody != nil, let task = state.withLock({ $0.number == id ? $0.task : nil }) else { return }
         let body = task.currentTransfer?.body
-        if tell == nil || ownClosures != nil { sentBody?.sent(count, of: body) }
-        guard let tell else { return }
+        if notify == nil || ownClosures != nil { sentBody?.sent(count, of: body) }
+        guard let notify else { return }
         // The count restarts when the request is sent again.
         let piece = state.withLock { state in
             defer { state.attempt.sent = count }
             state.noteBodySent()
             return count >= state.attempt.sent ? count - state.attempt.sent : count
         }
-        session.queue.async { [self] in inContext { tell(session, task, piece, count, body?.length ?? -1) } }
+        session.queue.async { [self] in inContext { notify(session, task, piece, count, body?.length ?? -1) } }
     }
 }
 

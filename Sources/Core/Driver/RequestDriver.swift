@@ -81,7 +81,7 @@ final class RequestDriver: Sendable {
             return end(request, with: CurlewError.cancelled)
         }
         if last != 0 { sessionDelegate.remove(last) }
-        if session.isMonitored(.attempts) { session.tellMonitors(of: request, .attempts) { $0.request(request, didCreate: task) } }
+        if session.isMonitored(.attempts) { session.notifyMonitors(of: request, .attempts) { $0.request(request, didCreate: task) } }
         switch kind {
         case .first where manager.startRequestsImmediately: request.resume()
         case .first, .deferredFirst: startDeferred(task, of: request, by: manager)
@@ -114,7 +114,7 @@ final class RequestDriver: Sendable {
             return state.task
         }
         guard let task else { return .cancel }
-        if session.isMonitored(.responses) { tellMonitors(of: head, task) }
+        if session.isMonitored(.responses) { notifyMonitors(of: head, task) }
         switch ResponseRules.decide(about: head, of: task, in: self) {
         case .decided(let decision): return apply(decision, to: head, of: task, isOnQueue: false)
         case .pending(let rules):
@@ -215,7 +215,7 @@ final class RequestDriver: Sendable {
         }
         sentBody?.followUp(with: followUp.request.body)
         if session.isMonitored(.responses), let next = followUp.request.urlRequest {
-            session.tellMonitors(of: request, .responses) { $0.request(request, willContinueWith: next) }
+            session.notifyMonitors(of: request, .responses) { $0.request(request, willContinueWith: next) }
         }
         task.start(followUp, after: outcome)
     }
@@ -319,7 +319,7 @@ final class RequestDriver: Sendable {
         let isInTime = state.withLock { $0.deadline }.map { delay < $0.deadline.remaining.seconds } ?? true
         guard shouldRetry, isInTime, mayTryAgain(request, after: delay) else { return finish(request) }
         if session.isMonitored(.retries), let error = state.withLock({ $0.attempt.error }).map({ session.delivered($0) }) {
-            session.tellMonitors(of: request, .retries) { $0.request(request, willRetryAfter: delay, because: error) }
+            session.notifyMonitors(of: request, .retries) { $0.request(request, willRetryAfter: delay, because: error) }
         }
         guard let due: StepContinuation<Void> = waitForAttempt(of: request, { self.retry(request) }) else { return }
         guard delay > 0 else { return session.queue.async { due() } }
@@ -367,12 +367,12 @@ final class RequestDriver: Sendable {
 
     /// Reports the end, and releases the handlers.
     func finish(_ request: Request) {
-        guard let tell = closures({ $0.taskDidComplete }),
+        guard let notify = closures({ $0.taskDidComplete }),
             let (task, error) = state.withLock({ state in state.task.map { ($0, state.attempt.error) } }),
             !state.withLock({ $0.lifecycle.isAttemptReported })
         else { return release(request) }
         session.queue.async { [self] in
-            inContext { tell(session, task, error.map { session.delivered($0) }) }
+            inContext { notify(session, task, error.map { session.delivered($0) }) }
             release(request)
         }
     }
@@ -385,7 +385,7 @@ final class RequestDriver: Sendable {
         if let timer { session.timers.cancel(timer) }
         // Before the handlers run, which may release everything.
         if number != 0 { sessionDelegate.take(number) }
-        defer { if number != 0 { sessionDelegate.told() } }
+        defer { if number != 0 { sessionDelegate.endWasReported() } }
         switch state.withLock({ $0.finish() }) {
         case .finishedBefore: return
         case .unvalidated:

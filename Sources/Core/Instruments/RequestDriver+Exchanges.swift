@@ -68,10 +68,10 @@ extension RequestDriver {
         let metrics = completion.metrics
         if let outcome = metrics.cacheOutcome, session.isMonitored(.cache), let status = metrics.cacheStatus {
             let reason = metrics.cacheReason ?? .notStored
-            session.tellMonitors(of: request, .cache) { $0.request(request, didUseCache: outcome, because: reason, status: status) }
+            session.notifyMonitors(of: request, .cache) { $0.request(request, didUseCache: outcome, because: reason, status: status) }
         }
         guard session.isMonitored(.exchanges) else { return }
-        session.tellMonitors(of: request, .exchanges) { $0.request(request, didCompleteExchange: reported.exchange, with: end) }
+        session.notifyMonitors(of: request, .exchanges) { $0.request(request, didCompleteExchange: reported.exchange, with: end) }
     }
 
     /// Reports to the monitors that the request has finished, and that it has failed if it has.
@@ -81,9 +81,9 @@ extension RequestDriver {
         {
             let isHandled = hasHandler || body.hasReader
             let delivered = session.delivered(error)
-            session.tellMonitors(of: request, .failures) { $0.request(request, didFailWith: delivered, isHandled: isHandled) }
+            session.notifyMonitors(of: request, .failures) { $0.request(request, didFailWith: delivered, isHandled: isHandled) }
         }
-        if session.isMonitored(.end) { session.tellMonitors(of: request, .end) { $0.requestDidFinish(request) } }
+        if session.isMonitored(.end) { session.notifyMonitors(of: request, .end) { $0.requestDidFinish(request) } }
     }
 }
 

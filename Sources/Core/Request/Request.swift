@@ -128,14 +128,14 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     /// Starts the request, or resumes it after ``suspend()``. Does nothing for one that could not be made, whose handlers run anyway.
     open func resume() {
         driver.resumedByUser()?.resume()
-        if session.isMonitored(.control) { session.tellMonitors(of: self, .control) { [self] in $0.requestDidResume(self) } }
+        if session.isMonitored(.control) { session.notifyMonitors(of: self, .control) { [self] in $0.requestDidResume(self) } }
     }
 
     /// Suspends the request until ``resume()``: nothing is sent or received. Before a retry, or while a credential is refreshed, the next
     /// attempt is not started.
     open func suspend() {
         driver.suspendedByUser()?.suspend()
-        if session.isMonitored(.control) { session.tellMonitors(of: self, .control) { [self] in $0.requestDidSuspend(self) } }
+        if session.isMonitored(.control) { session.notifyMonitors(of: self, .control) { [self] in $0.requestDidSuspend(self) } }
     }
 
     /// Cancels the request; its handlers run with ``CurlewError/cancelled``. Also between two attempts.
@@ -143,7 +143,7 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     /// A cancelled request is not retried. A request whose response is complete keeps it.
     open func cancel() {
         driver.cancel(self)
-        if session.isMonitored(.control) { session.tellMonitors(of: self, .control) { [self] in $0.requestDidCancel(self) } }
+        if session.isMonitored(.control) { session.notifyMonitors(of: self, .control) { [self] in $0.requestDidCancel(self) } }
     }
 
     // MARK: Handlers

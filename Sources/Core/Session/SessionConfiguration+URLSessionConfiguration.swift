@@ -17,7 +17,7 @@ extension SessionConfiguration {
     /// pipelining and the extended idle mode. On Linux Foundation's type has no TLS versions: set ``TLSOptions/minimumVersion``.
     public init(_ configuration: URLSessionConfiguration) {
         self.init()
-        tellsLayerMonitor = true
+        notifiesLayerMonitor = true
         headers = HTTPHeaders(stringifying: configuration.httpAdditionalHeaders ?? [:])
         timeoutIntervalForRequest = configuration.timeoutIntervalForRequest
         timeoutIntervalForResource = configuration.timeoutIntervalForResource

@@ -62,7 +62,7 @@ public struct SessionConfiguration: Sendable {
     package var clock: (any SessionClock)?
 
     /// Whether ``LayerMonitor`` is notified of the requests' events; `false` by default.
-    package var tellsLayerMonitor = false
+    package var notifiesLayerMonitor = false
 
     /// The cookies of the session (RFC 6265bis); with `nil`, the default, ``cookieStorage`` counts, and without that cookies are neither sent
     /// nor stored.

@@ -65,7 +65,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     }
 
     /// Releases a request, which the caller retains, before its handlers and awaiting tasks, which may end the session. The session is not
-    /// without requests until ``told()`` has been called.
+    /// without requests until ``endWasReported()`` has been called.
     func take(_ number: Int) {
         requests.withLock { requests in
             requests.map[number] = nil
@@ -74,7 +74,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     }
 
     /// Notes that the end of a request that was taken was reported to the monitors.
-    func told() {
+    func endWasReported() {
         let waits = requests.withLock { requests -> [DrainWait]? in
             requests.ending -= 1
             return requests.takeWaits()
@@ -132,7 +132,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     /// The session has ended: ends the requests that the transport does not know.
     func ended(_ session: Session) {
-        if let tell = closures.withLock({ $0.sessionDidBecomeInvalidWithError }) { session.queue.async { tell(session, nil) } }
+        if let notify = closures.withLock({ $0.sessionDidBecomeInvalidWithError }) { session.queue.async { notify(session, nil) } }
         let requests = requestsInFlight
         for request in requests { request.driver.sessionEnded() }
         // The tasks are cancelled at once; their ends, which may be many, are not for the thread that releases a manager.

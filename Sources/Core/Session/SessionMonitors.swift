@@ -28,7 +28,7 @@ extension SessionConfiguration {
 
 extension Session {
     /// Notifies the monitors of an event of a request, on the session's queue and in the request's context.
-    func tellMonitors(of request: Request, _ kind: MonitoredEvents, _ event: @escaping @Sendable (any EventMonitor) -> Void) {
+    func notifyMonitors(of request: Request, _ kind: MonitoredEvents, _ event: @escaping @Sendable (any EventMonitor) -> Void) {
         var monitors = monitors.monitors(of: kind)
         if let layerMonitor { monitors.append(layerMonitor) }
         guard !monitors.isEmpty else { return }
@@ -51,10 +51,10 @@ extension Session {
 
     /// Whether monitors are notified of events of that kind.
     func isMonitored(_ kind: MonitoredEvents) -> Bool {
-        monitors.events.contains(kind) || configuration.tellsLayerMonitor && LayerMonitor.registered != nil
+        monitors.events.contains(kind) || configuration.notifiesLayerMonitor && LayerMonitor.registered != nil
     }
 
-    private var layerMonitor: (any EventMonitor)? { configuration.tellsLayerMonitor ? LayerMonitor.registered : nil }
+    private var layerMonitor: (any EventMonitor)? { configuration.notifiesLayerMonitor ? LayerMonitor.registered : nil }
 }
 
 // MARK: - The monitor of a layer

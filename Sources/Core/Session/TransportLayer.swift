@@ -54,7 +54,7 @@ package struct LayerContext: Sendable {
     package var isMonitored: Bool { monitors.events.contains(.policies) }
 
     /// Notifies the monitors, on the session's queue.
-    package func tell(_ report: PolicyReport) {
+    package func notify(_ report: PolicyReport) {
         let monitors = monitors.monitors(of: .policies)
         guard !monitors.isEmpty else { return }
         queue.async { for monitor in monitors { monitor.policyDidAct(report) } }

@@ -17,15 +17,15 @@ final class CoalescingTransport: ForwardingTransport {
 
     let base: any Transport
     let policy: Coalescing
-    let teller: PolicyTeller
+    let reporter: PolicyReporter
     private let isSelective: Bool
     private let hash: TextHash
     private let state = Lock(State())
 
-    init(_ base: any Transport, _ policy: Coalescing, _ teller: PolicyTeller, hash: TextHash = TextHash()) {
+    init(_ base: any Transport, _ policy: Coalescing, _ reporter: PolicyReporter, hash: TextHash = TextHash()) {
         self.base = base
         self.policy = policy
-        self.teller = teller
+        self.reporter = reporter
         self.hash = hash
         isSelective = policy.isSelective
     }
@@ -50,9 +50,9 @@ final class CoalescingTransport: ForwardingTransport {
     /// The hash of a request's URL.
     func hash(of request: TransferRequest) -> Int { request.withURLBytes { hash.number(of: $0) } }
 
-    func tellJoin(_ request: TransferRequest) {
+    func reportJoin(_ request: TransferRequest) {
         let origin = HTTPOrigin(url: request.url)
-        teller.tell(.coalescing, policy.name, origin.map { "\($0.scheme)://\($0.host):\($0.port)" } ?? "", .coalesced, request)
+        reporter.report(.coalescing, policy.name, origin.map { "\($0.scheme)://\($0.host):\($0.port)" } ?? "", .coalesced, request)
     }
 
     func shutDown() {
@@ -65,7 +65,7 @@ final class CoalescingTransport: ForwardingTransport {
 
     func waitUntilShutDown() async {
         await base.waitUntilShutDown()
-        await withCheckedContinuation { continuation in teller.context.queue.async { continuation.resume() } }
+        await withCheckedContinuation { continuation in reporter.context.queue.async { continuation.resume() } }
     }
 }
 

@@ -118,7 +118,7 @@ final class GroupTable<State: Sendable>: @unchecked Sendable {  // what changes 
     }
 
     /// The slot of a group that another process has named: the only one if the policy counts all requests together.
-    func slot(told name: String) -> GroupSlot<State> {
+    func slot(reported name: String) -> GroupSlot<State> {
         if case .session = group { whole } else { slot(named: name) }
     }
 }

@@ -76,7 +76,7 @@ final class JoiningRequest: TransferHandle, @unchecked Sendable {  // the state 
         if isNew { return transfer.begin() }
         // The first one may have been suspended.
         transfer.suspensionChanged()
-        transport.tellJoin(request)
+        transport.reportJoin(request)
         if isLate { deliverLater() }
     }
 
@@ -179,7 +179,7 @@ final class JoiningRequest: TransferHandle, @unchecked Sendable {  // the state 
 
     // MARK: Delivery
 
-    private func deliverLater() { transport.teller.context.queue.async { self.deliver() } }
+    private func deliverLater() { transport.reporter.context.queue.async { self.deliver() } }
 
     private func deliver() {
         while let (event, before, transfer) = next() {

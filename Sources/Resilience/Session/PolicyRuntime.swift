@@ -55,11 +55,11 @@ final class PolicyRuntime: Sendable {
             return !subscriptions.hasStarted
         }
         guard isFirst else { return }
-        let teller = PolicyTeller(policies, context)
-        budget?.start(teller)
+        let reporter = PolicyReporter(policies, context)
+        budget?.start(reporter)
         var objects: [any AnyObject & Sendable] = []
         if let breaker = policies.breaker, let shared = breaker.shared, let breakers {
-            objects.append(shared.subscribe { Self.receive($0, breaker, breakers, teller) })
+            objects.append(shared.subscribe { Self.receive($0, breaker, breakers, reporter) })
         }
         if let shared = policies.retryBudget?.shared, let budget {
             objects.append(shared.subscribe { [weak budget] in budget?.receive($0) })
@@ -69,19 +69,19 @@ final class PolicyRuntime: Sendable {
 
     /// Another process has found a group to fail, or to have recovered.
     private static func receive(
-        _ change: SharedChange, _ breaker: CircuitBreaker, _ breakers: GroupTable<CircuitBreakerState>, _ teller: PolicyTeller
+        _ change: SharedChange, _ breaker: CircuitBreaker, _ breakers: GroupTable<CircuitBreakerState>, _ reporter: PolicyReporter
     ) {
         guard change.policy == breaker.name else { return }
-        let slot = breakers.slot(told: change.group)
-        let now = teller.context.time
+        let slot = breakers.slot(reported: change.group)
+        let now = reporter.context.time
         switch change.kind {
         case .breakerOpened:
             guard let opened = slot.withLock({ $0.open(for: change.duration, at: now) }) else { return }
-            teller.tell(.circuitBreaker, breaker.name, slot.name, .told(change.kind))
-            teller.tell(.circuitBreaker, breaker.name, slot.name, .changed(from: opened.from, to: opened.to))
+            reporter.report(.circuitBreaker, breaker.name, slot.name, .told(change.kind))
+            reporter.report(.circuitBreaker, breaker.name, slot.name, .changed(from: opened.from, to: opened.to))
         case .breakerClosed:
             slot.withLock { $0.endPause(at: now) }
-            teller.tell(.circuitBreaker, breaker.name, slot.name, .told(change.kind))
+            reporter.report(.circuitBreaker, breaker.name, slot.name, .told(change.kind))
         default: break
         }
     }
@@ -96,7 +96,7 @@ extension LayerContext {
 final class BudgetRuntime: RetryGate {
     private let policy: RetryBudget
     private let groups: GroupTable<RetryBudgetState>
-    private let teller = Lock<PolicyTeller?>(nil)
+    private let reporter = Lock<PolicyReporter?>(nil)
     /// Whether the ends of exchanges count.
     let countsResults: Bool
 
@@ -107,7 +107,7 @@ final class BudgetRuntime: RetryGate {
         groups = GroupTable(policy.group) { RetryBudgetState(rule) }
     }
 
-    func start(_ teller: PolicyTeller) { self.teller.withLock { $0 = teller } }
+    func start(_ reporter: PolicyReporter) { self.reporter.withLock { $0 = reporter } }
 
     func noteRequest(_ request: TransferRequest, at now: Duration) {
         // Retries are counted when they are permitted, and tokens are no count of requests.
@@ -122,16 +122,16 @@ final class BudgetRuntime: RetryGate {
 
     func permitsRetry(of request: Request) -> Bool {
         // A raw connection, and a request that could not be made, have no exchange.
-        guard let transfer = request.lastTransfer, let teller = teller.withLock({ $0 }), let slot = groups.slot(for: transfer) else {
+        guard let transfer = request.lastTransfer, let reporter = reporter.withLock({ $0 }), let slot = groups.slot(for: transfer) else {
             return true
         }
-        let now = teller.context.time
+        let now = reporter.context.time
         let (isPermitted, isFirst) = slot.withLock { state in
             let before = state.refusedCount
             return (state.withdraw(at: now), before == 0)
         }
         guard !isPermitted else { return true }
-        teller.tell(.retryBudget, policy.name, slot.name, .refused(retryAfter: nil))
+        reporter.report(.retryBudget, policy.name, slot.name, .refused(retryAfter: nil))
         if isFirst, let shared = policy.shared {
             shared.tell(SharedChange(.budgetSpent, policy: policy.name, group: slot.name))
         }
@@ -139,11 +139,11 @@ final class BudgetRuntime: RetryGate {
     }
 
     func receive(_ change: SharedChange) {
-        guard change.kind == .budgetSpent, change.policy == policy.name, let teller = teller.withLock({ $0 }) else { return }
-        let slot = groups.slot(told: change.group)
-        let now = teller.context.time
+        guard change.kind == .budgetSpent, change.policy == policy.name, let reporter = reporter.withLock({ $0 }) else { return }
+        let slot = groups.slot(reported: change.group)
+        let now = reporter.context.time
         slot.withLock { $0.becomeLean(at: now) }
-        teller.tell(.retryBudget, policy.name, slot.name, .told(change.kind))
+        reporter.report(.retryBudget, policy.name, slot.name, .told(change.kind))
     }
 }
 

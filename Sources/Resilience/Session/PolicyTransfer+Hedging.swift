@@ -57,7 +57,7 @@ extension PolicyTransfer {
         let (hasRoom, place) = takeRoom(at: now)
         guard hasRoom, slot.withLock({ $0.hedging.hedge(at: now) }) else {
             leaveUnused(place)
-            return transport.teller.tell(.hedging, policy.name, slot.name, .refused(retryAfter: nil))
+            return transport.reporter.report(.hedging, policy.name, slot.name, .refused(retryAfter: nil))
         }
         var second = request
         second.body = (request.body as? DataBody).map { DataBody($0.data) }
@@ -69,7 +69,7 @@ extension PolicyTransfer {
             return true
         }
         guard isWanted else { return leaveUnused(place) }
-        transport.teller.tell(.hedging, policy.name, slot.name, .hedged(after: now - sent))
+        transport.reporter.report(.hedging, policy.name, slot.name, .hedged(after: now - sent))
         handle.start()
     }
 
@@ -129,7 +129,7 @@ extension PolicyTransfer {
             hedge.ends(self)
             if let latency { hedge.hedging.responded(after: latency) }
         }
-        if isHedge { transport.teller.tell(.hedging, runtime.policies.hedging?.name ?? "", hedging.name, .hedgeWon) }
+        if isHedge { transport.reporter.report(.hedging, runtime.policies.hedging?.name ?? "", hedging.name, .hedgeWon) }
         return heard.isHeard
     }
 

@@ -118,7 +118,7 @@ extension PolicyTransfer {
             guard follow(decision, policy, slot, at: now) else { return }
             return perform(.compartment, at: now)
         }
-        transport.teller.tell(.rateLimiter, policy.name, slot.name, .waited(now - wait.began))
+        transport.reporter.report(.rateLimiter, policy.name, slot.name, .waited(now - wait.began))
         perform(.compartment, at: now)
     }
 
@@ -127,7 +127,7 @@ extension PolicyTransfer {
         guard let policy = runtime.policies.rateLimiter, let wait = endWait(number) else { return }
         let now = now
         guard follow(decision, policy, slot, at: now) else { return }
-        transport.teller.tell(.rateLimiter, policy.name, slot.name, .waited(now - wait.began))
+        transport.reporter.report(.rateLimiter, policy.name, slot.name, .waited(now - wait.began))
         perform(.compartment, at: now)
     }
 
@@ -157,7 +157,7 @@ extension PolicyTransfer {
         }
         hold(slot, step)
         let policy = step == .compartment ? Policy.bulkhead : .concurrencyLimiter
-        transport.teller.tell(policy, limiter(policy)?.name ?? "", slot.name, .waited(now - wait.began))
+        transport.reporter.report(policy, limiter(policy)?.name ?? "", slot.name, .waited(now - wait.began))
         // Not on the thread of the transfer that left, whose completion this would delay.
         transport.context.queue.async { self.perform(step == .compartment ? .place : .send, at: self.now) }
     }

@@ -247,7 +247,7 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
     static func failed(_ error: any Error) -> TransferCompletion { TransferCompletion(error: error, metrics: TransferMetrics()) }
 
     func refuse(_ policy: Policy, _ name: String?, _ group: String, retryAfter: Duration?) {
-        transport.teller.tell(policy, name ?? "", group, .refused(retryAfter: retryAfter), request)
+        transport.reporter.report(policy, name ?? "", group, .refused(retryAfter: retryAfter), request)
         complete(Self.failed(Refusal.error(policy, group, request, retryAfter: retryAfter)))
     }
 

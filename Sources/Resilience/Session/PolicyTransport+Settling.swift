@@ -41,7 +41,7 @@ extension PolicyTransport {
 
     func report(_ change: CircuitBreakerState.Change, of slot: GroupSlot<CircuitBreakerState>) {
         guard let breaker = runtime.policies.breaker else { return }
-        teller.tell(.circuitBreaker, breaker.name, slot.name, .changed(from: change.from, to: change.to))
+        reporter.report(.circuitBreaker, breaker.name, slot.name, .changed(from: change.from, to: change.to))
         guard let shared = breaker.shared else { return }
         switch change.to {
         case .open:
@@ -63,7 +63,7 @@ extension PolicyTransport {
         }
         if before != after {
             let limiter = policy == .bulkhead ? runtime.policies.bulkhead?.limiter : runtime.policies.concurrency
-            teller.tell(policy, limiter?.name ?? "", slot.name, .limitChanged(from: before, to: after))
+            reporter.report(policy, limiter?.name ?? "", slot.name, .limitChanged(from: before, to: after))
         }
         for (transfer, wait) in admitted { transfer.placeBecameFree(wait, slot) }
     }
@@ -78,7 +78,7 @@ extension PolicyTransport {
             if let quota = limits.quota { state.local.adopt(quota: quota.count, per: quota.window) }
             if let hold { state.local.hold(for: hold, at: now) }
         }
-        if let hold { teller.tell(.rateLimiter, policy.name, slot.name, .heldBack(hold)) }
+        if let hold { reporter.report(.rateLimiter, policy.name, slot.name, .heldBack(hold)) }
     }
 }
 

@@ -11,21 +11,21 @@ final class PolicyTransport: ForwardingTransport {
 
     let base: any Transport
     let runtime: PolicyRuntime
-    let teller: PolicyTeller
+    let reporter: PolicyReporter
     private let state = Lock(State())
 
     init(_ base: any Transport, _ runtime: PolicyRuntime, _ context: LayerContext) {
         self.base = base
         self.runtime = runtime
-        teller = PolicyTeller(runtime.policies, context)
+        reporter = PolicyReporter(runtime.policies, context)
     }
 
-    var context: LayerContext { teller.context }
+    var context: LayerContext { reporter.context }
     /// The time, without a copy of the context.
-    var time: Duration { teller.context.time }
+    var time: Duration { reporter.context.time }
 
     /// Calls a closure on the session's queue after a delay, without a copy of the context.
-    func after(_ delay: Duration, _ body: @escaping @Sendable () -> Void) -> LayerTimer { teller.context.after(delay.nanoseconds, body) }
+    func after(_ delay: Duration, _ body: @escaping @Sendable () -> Void) -> LayerTimer { reporter.context.after(delay.nanoseconds, body) }
 
     var isShutDown: Bool { state.withLock { $0.isShutDown } }
     /// How many transfers wait.

@@ -104,7 +104,7 @@ enum StoreAsker {
     private static func failed(
         _ error: any Error, _ policy: RateLimiter, _ slot: GroupSlot<RateState>, _ transport: PolicyTransport
     ) {
-        transport.teller.tell(.rateLimiter, policy.name, slot.name, .storeFailed(error.kindName))
+        transport.reporter.report(.rateLimiter, policy.name, slot.name, .storeFailed(error.kindName))
         let now = transport.context.time
         let answers = slot.withLock { state in
             defer {

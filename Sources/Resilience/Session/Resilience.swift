@@ -107,14 +107,14 @@ private struct PolicyLayer: TransportLayer {
             return runtime.hasExchangePolicies ? PolicyTransport(base, runtime, context) : base
         case .aboveCache:
             let inner: any Transport =
-                runtime.policies.coalescing.map { CoalescingTransport(base, $0, PolicyTeller(runtime.policies, context)) } ?? base
+                runtime.policies.coalescing.map { CoalescingTransport(base, $0, PolicyReporter(runtime.policies, context)) } ?? base
             return runtime.policies.staleIfError.map { StaleTransport(inner, $0) } ?? inner
         }
     }
 }
 
 /// Notifies the observers and the session's monitors of what policies do.
-struct PolicyTeller: Sendable {
+struct PolicyReporter: Sendable {
     private let observers: [any PolicyObserver]
     let context: LayerContext
     private let isHeard: Bool
@@ -128,14 +128,14 @@ struct PolicyTeller: Sendable {
     /// Never called with a lock held.
     ///
     /// - Parameter request: the exchange that was refused, or shares another one; `nil` for what is not about one.
-    func tell(
+    func report(
         _ policy: Policy, _ name: String, _ group: String, _ action: @autoclosure () -> PolicyEvent.Action,
         _ request: TransferRequest? = nil
     ) {
         guard isHeard else { return }
         let event = PolicyEvent(policy, name: name, group: group, action())
         for observer in observers { observer.policyDidAct(event) }
-        if context.isMonitored { context.tell(event.report(of: request?.unsentExchange)) }
+        if context.isMonitored { context.notify(event.report(of: request?.unsentExchange)) }
     }
 }
 

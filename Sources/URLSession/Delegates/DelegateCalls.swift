@@ -37,7 +37,7 @@ final class DelegateCalls: Sendable {
     // MARK: Events
 
     /// Calls `body` with one delegate after the other, until one implements what it calls. On the delegate queue.
-    func tell<Delegate>(_ delegates: [Delegate], _ body: (Delegate) -> Void) {
+    func notify<Delegate>(_ delegates: [Delegate], _ body: (Delegate) -> Void) {
         for delegate in delegates {
             state.withLock { $0.hasReachedDefault = false }
             body(delegate)

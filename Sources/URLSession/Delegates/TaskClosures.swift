@@ -46,7 +46,7 @@ final class TaskClosures: Sendable {
             task.renewBody(completion)
         }
         closures.taskDidSendBodyData = { session, task, count, total, expected in
-            session.urlSessionTask(of: task)?.tell { (delegate: any URLSessionTaskDelegate, task) in
+            session.urlSessionTask(of: task)?.notify { (delegate: any URLSessionTaskDelegate, task) in
                 delegate.urlSession(
                     task.session, task: task, didSendBodyData: count, totalBytesSent: total, totalBytesExpectedToSend: expected)
             }
@@ -87,7 +87,7 @@ final class TaskClosures: Sendable {
             session.urlSessionTask(of: task)?.downloading?.wrote(count, total, expected)
         }
         closures.downloadTaskDidResumeAtOffset = { session, task, offset, expected in
-            session.urlSessionTask(of: task)?.downloading?.tell { (delegate: any URLSessionDownloadDelegate, task) in
+            session.urlSessionTask(of: task)?.downloading?.notify { (delegate: any URLSessionDownloadDelegate, task) in
                 guard let task = task as? URLSessionDownloadTask else { return }
                 delegate.urlSession(task.session, downloadTask: task, didResumeAtOffset: offset, expectedTotalBytes: expected)
             }

@@ -20,13 +20,13 @@ extension URLSessionTask {
     func hasDelegate(_ values: Values) -> Bool { values.delegate != nil || session.hasDelegate }
 
     /// Calls a method without a decision, on the delegate queue.
-    func tell<Delegate>(_ body: @escaping @Sendable (Delegate, URLSessionTask) -> Void) {
-        session.queue.schedule { self.tellNow(body) }
+    func notify<Delegate>(_ body: @escaping @Sendable (Delegate, URLSessionTask) -> Void) {
+        session.queue.schedule { self.notifyNow(body) }
     }
 
     /// Calls a method without a decision. On the delegate queue.
-    func tellNow<Delegate>(_ body: (Delegate, URLSessionTask) -> Void) {
-        session.calls.tell(delegates(Delegate.self)) { body($0, self) }
+    func notifyNow<Delegate>(_ body: (Delegate, URLSessionTask) -> Void) {
+        session.calls.notify(delegates(Delegate.self)) { body($0, self) }
     }
 
     /// Asks the delegates, on the delegate queue; `nil` if none decides.

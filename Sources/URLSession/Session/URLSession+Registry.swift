@@ -55,14 +55,14 @@ extension URLSession {
     /// Removes a task that has completed, before its last calls are scheduled.
     ///
     /// - Parameter tell: schedules the last calls about it, before that of the session's end.
-    func leave(_ task: URLSessionTask, _ tell: () -> Void) {
+    func leave(_ task: URLSessionTask, _ notify: () -> Void) {
         let isLast = state.withLock { state in
             state.tasks[task.taskIdentifier] = nil
             guard state.stage == .finishing, state.tasks.isEmpty else { return false }
             state.stage = .invalidated
             return true
         }
-        tell()
+        notify()
         if isLast { end() }
     }
 

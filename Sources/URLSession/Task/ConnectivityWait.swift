@@ -22,7 +22,7 @@ final class ConnectivityWait: Sendable {
         var isOver = false
         var timer: (any DispatchSourceTimer)?
         /// Released at the end, as they retain the task, which retains the wait.
-        var tell: (@Sendable (Event) -> Void)?
+        var notify: (@Sendable (Event) -> Void)?
         var isWanted: (@Sendable () -> Bool)?
     }
 
@@ -64,16 +64,16 @@ final class ConnectivityWait: Sendable {
     ///   - limit: how long it waits, in seconds; infinity for no limit.
     ///   - tell: receives what happens, on a queue of the wait.
     ///   - isWanted: asked before each step; `false` ends the wait.
-    func run(atMost limit: TimeInterval, _ tell: @escaping @Sendable (Event) -> Void, isWanted: @escaping @Sendable () -> Bool) {
+    func run(atMost limit: TimeInterval, _ notify: @escaping @Sendable (Event) -> Void, isWanted: @escaping @Sendable () -> Bool) {
         state.withLock { state in
             guard !state.isOver else { return }
-            state.tell = tell
+            state.notify = notify
             state.isWanted = isWanted
         }
         queue.async { [self] in
             guard state.withLock({ $0.isWanted })?() ?? false else { return stop() }
             guard hasNoRoute else { return end(.found(after: 0)) }
-            state.withLock { $0.tell }?(.waits)
+            state.withLock { $0.notify }?(.waits)
             // Listens before it looks again, so that no change is missed.
             guard listen(to: host), network.map({ listen(to: $0) }) ?? true else { return end(.found(after: waited)) }
             startTimer(limit)
@@ -117,21 +117,21 @@ final class ConnectivityWait: Sendable {
     }
 
     private func end(_ event: Event) {
-        guard let (tell, isWanted) = over() else { return }
-        if isWanted() { tell(event) }
+        guard let (notify, isWanted) = over() else { return }
+        if isWanted() { notify(event) }
     }
 
     /// Ends the wait; returns its closures, once.
     @discardableResult
-    private func over() -> (tell: @Sendable (Event) -> Void, isWanted: @Sendable () -> Bool)? {
-        let (timer, tell, isWanted) = state.withLock { state in
+    private func over() -> (notify: @Sendable (Event) -> Void, isWanted: @Sendable () -> Bool)? {
+        let (timer, notify, isWanted) = state.withLock { state in
             state.isOver = true
-            return (state.timer.take(), state.tell.take(), state.isWanted.take())
+            return (state.timer.take(), state.notify.take(), state.isWanted.take())
         }
         timer?.cancel()
         host.stopListening()
         network?.stopListening()
-        guard let tell, let isWanted else { return nil }
-        return (tell, isWanted)
+        guard let notify, let isWanted else { return nil }
+        return (notify, isWanted)
     }
 }

@@ -44,7 +44,7 @@ open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {  // as its 
 
     /// Calls the delegate with bytes. On the delegate queue.
     func give(_ bytes: Data) {
-        tellNow { (delegate: any URLSessionDataDelegate, task) in
+        notifyNow { (delegate: any URLSessionDataDelegate, task) in
             delegate.urlSession(task.session, dataTask: self, didReceive: bytes)
         }
     }
@@ -54,7 +54,7 @@ open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {  // as its 
         let download = URLSessionDownloadTask(session, session.makeIdentifier(), work, .delegate)
         download.take(over: self)
         session.replace(self, by: download)
-        tell { (delegate: any URLSessionDataDelegate, task) in
+        notify { (delegate: any URLSessionDataDelegate, task) in
             guard let task = task as? URLSessionDataTask else { return }
             delegate.urlSession(task.session, dataTask: task, didBecome: download)
         }

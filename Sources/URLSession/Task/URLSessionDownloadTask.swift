@@ -47,22 +47,22 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {  // as 
     /// Notes written bytes; they are reported together to a slow delegate.
     func wrote(_ count: Int64, _ total: Int64, _ expected: Int64) {
         let mustSchedule = values.withLock { values in
-            values.written.untold += count
+            values.written.unreported += count
             values.written.total = total
             values.written.expected = expected
             defer { values.written.isScheduled = true }
             return !values.written.isScheduled
         }
         guard mustSchedule else { return }
-        tell { (delegate: any URLSessionDownloadDelegate, _) in
+        notify { (delegate: any URLSessionDownloadDelegate, _) in
             let written = self.values.withLock { values in
-                defer { values.written.untold = 0 }
+                defer { values.written.unreported = 0 }
                 values.written.isScheduled = false
                 return values.written
             }
-            guard written.untold > 0 else { return }
+            guard written.unreported > 0 else { return }
             delegate.urlSession(
-                self.session, downloadTask: self, didWriteData: written.untold, totalBytesWritten: written.total,
+                self.session, downloadTask: self, didWriteData: written.unreported, totalBytesWritten: written.total,
                 totalBytesExpectedToWrite: written.expected)
         }
     }

@@ -52,16 +52,16 @@ extension URLSessionTask {
         guard isFirst else { return }
         session.leave(self) {
             // A task that is awaited, without a delegate, has nothing to be called on its queue.
-            if let waiters { waiters.resume() } else { session.queue.schedule { self.tellEnd(outcome) } }
+            if let waiters { waiters.resume() } else { session.queue.schedule { self.notifyEnd(outcome) } }
         }
     }
 
     /// On the delegate queue.
-    private func tellEnd(_ outcome: Outcome) {
+    private func notifyEnd(_ outcome: Outcome) {
         values.withLock { $0.state = .completed }
         if hasDelegate {
             let metrics = URLSessionTaskMetrics(self)
-            tellNow { (delegate: any URLSessionTaskDelegate, task) in
+            notifyNow { (delegate: any URLSessionTaskDelegate, task) in
                 delegate.urlSession(task.session, task: task, didFinishCollecting: metrics)
             }
         }
@@ -73,7 +73,7 @@ extension URLSessionTask {
         case .file(let handler):
             outcome.error == nil ? handler(outcome.file, response, nil) : handler(nil, nil, outcome.error)
             removeFile()
-        case .delegate: tellDelegate(outcome)
+        case .delegate: notifyDelegate(outcome)
         }
         let waiters = values.withLock { values in
             values.delegate = nil
@@ -84,15 +84,15 @@ extension URLSessionTask {
         waiters.resume()
     }
 
-    private func tellDelegate(_ outcome: Outcome) {
+    private func notifyDelegate(_ outcome: Outcome) {
         if let task = self as? URLSessionDataTask, let collected = values.withLock({ $0.collected.take() }) { task.give(collected) }
         if let download = self as? URLSessionDownloadTask, outcome.error == nil, let file = outcome.file {
-            tellNow { (delegate: any URLSessionDownloadDelegate, task) in
+            notifyNow { (delegate: any URLSessionDownloadDelegate, task) in
                 delegate.urlSession(task.session, downloadTask: download, didFinishDownloadingTo: file)
             }
             removeFile()
         }
-        tellNow { (delegate: any URLSessionTaskDelegate, task) in
+        notifyNow { (delegate: any URLSessionTaskDelegate, task) in
             delegate.urlSession(task.session, task: task, didCompleteWithError: outcome.error)
         }
     }

@@ -51,7 +51,7 @@ extension URLSessionTask {
         wait.run(atMost: configuration.timeoutIntervalForResource) { event in
             switch event {
             case .waits:
-                self.tell { (delegate: any URLSessionTaskDelegate, task) in
+                self.notify { (delegate: any URLSessionTaskDelegate, task) in
                     delegate.urlSession(task.session, taskIsWaitingForConnectivity: task)
                 }
             case .found(let waited):
@@ -161,7 +161,7 @@ extension URLSessionTask {
 
     private func listenForInterimResponses(of request: Request) {
         request.noteInterimResponses { [weak self] head in
-            self?.tell { (delegate: any URLSessionTaskDelegate, task) in
+            self?.notify { (delegate: any URLSessionTaskDelegate, task) in
                 guard let url = task.currentRequest?.url,
                     let response = HTTPURLResponse(
                         url: url, statusCode: head.statusCode, httpVersion: head.httpVersion, headerFields: head.headers.dictionary)

@@ -363,7 +363,7 @@ struct Outcome {
 
 /// The written bytes of a download that are to be reported to the delegate.
 struct WrittenBytes {
-    var untold: Int64 = 0
+    var unreported: Int64 = 0
     var total: Int64 = 0
     var expected: Int64 = -1
     var isScheduled = false

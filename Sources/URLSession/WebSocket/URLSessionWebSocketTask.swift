@@ -198,7 +198,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
         let response = currentRequest?.url.flatMap { HTTPURLResponse(handshake.response, of: $0) }
         values.withLock { $0.response = response }
         handshakes.accepted(handshake.response, in: session.curlew.session)
-        tell { (delegate: any URLSessionWebSocketDelegate, task) in
+        notify { (delegate: any URLSessionWebSocketDelegate, task) in
             delegate.urlSession(task.session, webSocketTask: self, didOpenWithProtocol: handshake.subprotocol)
         }
     }
@@ -209,7 +209,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
         case .success(let closure):
             let (code, reason) = (CloseCode(closure.code), closure.reason.isEmpty ? nil : Data(closure.reason.utf8))
             closing.withLock { ($0.code, $0.reason) = (code, reason) }
-            tell { (delegate: any URLSessionWebSocketDelegate, task) in
+            notify { (delegate: any URLSessionWebSocketDelegate, task) in
                 delegate.urlSession(task.session, webSocketTask: self, didCloseWith: code, reason: reason)
             }
         case .failure(let error):
