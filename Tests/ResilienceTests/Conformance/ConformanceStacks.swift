@@ -231,7 +231,7 @@ enum ConformanceStacks {
         if let policies = transport as? PolicyTransport {
             if policies.waitingCount > 0 { problems.append("\(policies.waitingCount) transfers wait for policies") }
             for table in [policies.runtime.places, policies.runtime.compartments] {
-                let held = table?.slot(told: limiterGroup).withLock { places in
+                let held = table?.slot(reported: limiterGroup).withLock { places in
                     places.limiter.inFlight + places.limiter.queued + places.waiting.count
                 }
                 if let held, held > 0 { problems.append("\(held) places of a limiter are held") }
