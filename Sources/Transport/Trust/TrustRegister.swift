@@ -66,12 +66,12 @@ struct TrustRegister {
     }
 
     /// The number of accepted certificates to remember: limited, because a host may send a new certificate each time.
-    private static let largestMemory = 1000
+    private static let mostAccepted = 1000
+
+    /// How long an accepted path is not evaluated again.
+    private static let acceptedFor: TimeInterval = 86_400
 
     private var connections: [Int32: TrustRequirement] = [:]
-    /// How long an accepted path is not evaluated again.
-    private static let longestMemory: TimeInterval = 86_400
-
     /// Until when a path is accepted.
     private var accepted: [TrustQuestion: Date] = [:]
     private var pending: [TrustQuestion: Pending] = [:]
@@ -112,20 +112,9 @@ struct TrustRegister {
 
     /// The decision on a trust object; `nil` to accept it.
     func decision(on trust: ServerTrust, by requirement: TrustRequirement, group: Int = 0, now: Date) -> Decision? {
-        switch requirement.rule {
-        case .none: return nil
-        case .certificate(let pins):
-            if trust.certificates.contains(where: { pins.contains($0) }) { return nil }
-            return .refused(requirement.message("no certificate of \(trust) is pinned"))
-        case .publicKey(let pins):
-            if trust.certificates.contains(where: { pins.contains($0.publicKey) }) { return nil }
-            return .refused(requirement.message("no public key of \(trust) is pinned"))
-        case .evaluator:
-            let question = TrustQuestion(requirement: requirement, trust: trust, group: group)
-            return accepted[question].map { $0 > now } == true ? nil : .undecided(question)
-        case .refuse(let reason), .unusable(let reason):
-            return .refused(requirement.message(reason))
-        }
+        guard case .evaluator = requirement.rule else { return requirement.refusal(of: trust).map { .refused($0) } }
+        let question = TrustQuestion(requirement: requirement, trust: trust, group: group)
+        return accepted[question].map { $0 > now } == true ? nil : .undecided(question)
     }
 
     /// Adds a transfer or stream that waits for a decision. Returns the number with which the evaluator has to be asked; `nil` if it has
@@ -154,8 +143,8 @@ struct TrustRegister {
         guard let asked = pending[question], number >= asked.firstNumber else { return [] }
         pending[question] = nil
         if isTrusted, let trust = question.trust {
-            if accepted.count >= Self.largestMemory { accepted = [:] }
-            let latest = now + Self.longestMemory
+            if accepted.count >= Self.mostAccepted { accepted = [:] }
+            let latest = now + Self.acceptedFor
             // What accepts a certificate that has expired knows that.
             let end = trust.certificates.first?.notAfter ?? latest
             accepted[question.remembered] = end > now ? min(end, latest) : latest

@@ -60,6 +60,18 @@ package final class TrustRequirement: Sendable, Hashable {
     /// Why no connection can be made under the requirement; `nil` if one can.
     var invalidity: String? { if case .unusable(let reason) = rule { reason } else { nil } }
 
+    /// Why a host's verified path does not satisfy the rule, as its message; `nil` if it does, or if the evaluator decides.
+    func refusal(of trust: ServerTrust) -> String? {
+        switch rule {
+        case .none, .evaluator: nil
+        case .certificate(let pins):
+            trust.certificates.contains { pins.contains($0) } ? nil : message("no certificate of \(trust) is pinned")
+        case .publicKey(let pins):
+            trust.certificates.contains { pins.contains($0.publicKey) } ? nil : message("no public key of \(trust) is pinned")
+        case .refuse(let reason), .unusable(let reason): message(reason)
+        }
+    }
+
     /// Whether certificates are needed: a resumed TLS session has none.
     var needsCertificates: Bool { rule != .none }
 }
