@@ -62,7 +62,8 @@ struct EntityVersion: Codable, Equatable, Sendable {
             // Also if the tag has become a weak one.
             if isOwn, head.value(for: "ETag") != nil { return .different }
         }
-        // A mirror has tags of its own: another one than it was asked for is another version, also on the same date; a digest decides first.
+        // A mirror has tags of its own. If it answers with another tag than `If-Range` had, it has another version, even of the same date,
+        // unless a digest has matched.
         if let condition, condition.hasBytePrefix("\""), !hasDigest, let known = head.value(for: "ETag"),
             !known.hasSameBytes(as: condition)
         {

@@ -148,7 +148,7 @@ final class CachedTransfer: TransferHandle {
 
     // MARK: Looking up
 
-    /// - Parameter wait: what an equal request that this one has waited for has become of; `nil` if it has not waited.
+    /// - Parameter wait: how the equal request ended for which this one has waited; `nil` if it has not waited.
     func lookUp(after wait: MissCoalescer.Outcome? = nil) {
         guard !completeIfFailed(), !isComplete else { return }
         // Of those that are not cacheable only the ones that may not be sent get here.

@@ -3,8 +3,8 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-// What follows the rejection of a WebSocket's handshake, for layers that have their programs decide about it. The connection of a handshake
-// is no transfer, whose responses the rules of redirects and challenges see.
+// What follows the rejection of a WebSocket's handshake, for CurlewURLSession (`WebSocketHandshakes`), whose programs decide about it. The
+// connection of a handshake is no transfer, whose responses the rules of redirects and challenges see.
 
 extension Session {
     /// Returns the request that follows a redirect of a handshake, without the header fields that are not sent to another origin; `nil` if

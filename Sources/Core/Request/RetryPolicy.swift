@@ -13,7 +13,7 @@ import CurlewHTTP
 ///
 /// A refusal by a policy of `CurlewResilience` is no attempt, as nothing was sent: it does not count towards ``retryLimit``, and its
 /// ``TransferFailure/retryAfter`` replaces the backoff. A request with a deadline waits so for circuit breakers and rate limiters; if the
-/// wait can't end before the deadline, it fails at once with the refusal. One without a deadline always does, unless the kind of the
+/// wait can't end before the deadline, it fails at once with the refusal. So does a request without a deadline, unless the kind of the
 /// refusal is in ``retryableFailureKinds``: then its waits for refusals take ``maximumDelay`` together at most.
 open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has constants only
     /// The default limit of retries: 2.

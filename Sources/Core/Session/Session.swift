@@ -275,8 +275,8 @@ public final class Session: Sendable {
 }
 
 extension SessionConfiguration {
-    /// Returns the transport wrapped in those of the configuration: stubs first, then the cache, then the instruments; layers above
-    /// and below the cache.
+    /// Returns the transport wrapped in those of the configuration. From outside: the layers above the cache, `URLProtocol` classes, the
+    /// cache, the layers below it, the instruments.
     fileprivate func completed(_ transport: any Transport, _ context: @autoclosure () -> LayerContext) -> any Transport {
         let observed: any Transport = instruments.isEmpty ? transport : InstrumentingTransport(transport, instruments: instruments)
         guard !layers.isEmpty else { return cached(observed) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is done once for several callers, whichever of them came first: the refresh of a credential, a shared response, an evaluation of a
-/// host's certificates.
+/// Begins work that is done once for several callers, without what belongs to the first of them: the refresh of a credential, a shared
+/// response, an evaluation of a host's certificates. What joins the callers is theirs.
 package enum SharedWork {
     /// Calls `body`, which begins such work, without what the library keeps in task-local values for the requests of the calling task
     /// alone: its deadline, and the options of the group that it starts. So the requests of the work are bounded by their own limits, and

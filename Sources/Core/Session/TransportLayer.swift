@@ -29,7 +29,7 @@ package enum TransportLayerPlace: Sendable {
     case belowCache
 }
 
-/// Has to agree to each retry of a session.
+/// Has to agree to each retry of a session, except for those after a refusal of a policy.
 package protocol RetryGate: Sendable {
     /// Whether a request that a retrier wants to retry may be; if not, it fails with the error of its last attempt. On any thread.
     func permitsRetry(of request: Request) -> Bool

@@ -93,7 +93,7 @@ public enum ServerTrustPolicy: Sendable {
 
     /// Returns whether the policy accepts a server's certificates.
     ///
-    /// For a ``customEvaluation(_:)`` that combines policies, and for tests; a session evaluates its connections itself when they are made.
+    /// For a ``customEvaluation(_:)`` that combines policies, and for tests; a session evaluates its connections when they are made.
     /// May read files. Revocation is checked as by the session: a stapled response counts if ``TLSOptions/requiresStapledResponse`` had it
     /// verified.
     ///

@@ -44,7 +44,7 @@ public struct RetryBudget: Sendable {
     }
 }
 
-/// The state of a ``RetryBudget``: a pure value, whose time is that since an arbitrary start.
+/// The state of a ``RetryBudget``, or of the requests that ``Hedging`` may add: a pure value, whose time is that since an arbitrary start.
 public struct RetryBudgetState: Sendable {
     private static let steps = 10
 

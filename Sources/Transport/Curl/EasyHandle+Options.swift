@@ -2,9 +2,9 @@
 import CCurlew
 import CurlewHTTP
 
-// The only place where libcurl's options are set. Options with a surprising purpose have a comment.
+// The only place where libcurl's options for transfers and streams are chosen. Options with a surprising purpose have a comment.
 //
-// Not set, because Curlew implements them: redirects (``Transport``), content codings (``ContentDecoder``), timeouts other than the connect
+// Not set, because Curlew implements them: redirects (``Transport``), content codings (``BodyDecoder``), timeouts other than the connect
 // timeout (``TimeLimits``), and in general the limit of connections per host (``HostQueue``).
 
 extension EasyHandle {

@@ -225,7 +225,7 @@ final class EventLoopThread {
         }
     }
 
-    /// Adds a transfer, whose slot in the host's queue is taken, to libcurl.
+    /// Starts a transfer whose slot in the host's queue is taken: prepares its body, and runs it.
     func launch(_ transfer: Transfer) {
         transfer.exchange.launchedAt = now
         let mailbox = mailbox
@@ -297,7 +297,7 @@ final class EventLoopThread {
         complete(transfer, error: CurlewError.transferFailed(transfer.failure(kind, message)))
     }
 
-    /// Completes a transfer: the only place that does so.
+    /// Completes a transfer that the loop has: the only place that does so.
     func complete(_ transfer: Transfer, error: (any Error)?) {
         assertIsCurrent()
         transfers[transfer.number] = nil
