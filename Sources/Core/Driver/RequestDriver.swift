@@ -89,7 +89,7 @@ final class RequestDriver: Sendable {
         }
     }
 
-    /// Fails the first attempt with the error, which the retriers see like any other. A retry ends the request with it.
+    /// Fails the first attempt with the error, which the retriers see if an adapter has failed. A retry ends the request with it.
     func notMade(_ kind: AttemptKind, _ request: Request, because error: any Error) {
         guard !state.withLock({ $0.lifecycle.isCancelled }) else { return end(request, with: CurlewError.cancelled) }
         guard kind != .retry else { return end(request, with: error) }
@@ -180,6 +180,12 @@ final class RequestDriver: Sendable {
 
     // MARK: - It completes
 
+    // An outcome is passed on as it is unless it has an error: to explain or keep it means to copy it with all its metrics.
+
+    func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
+        if outcome.error == nil { completed(id, outcome) } else { completed(id, session.explained(outcome)) }
+    }
+
     /// The transfer has completed with an outcome that says all of its error.
     func completed(_ id: Int, _ outcome: TransferCompletion) {
         if session.reportsExchanges { reportExchange(id, outcome) }
@@ -198,7 +204,7 @@ final class RequestDriver: Sendable {
 
     /// Sends the follow-up in the same task, if there is one, or else completes the attempt.
     func proceed(_ request: Request, after outcome: TransferCompletion) {
-        // Checked first, because returning an empty follow-up costs as much as returning one: it holds a request.
+        // Checked first: an optional follow-up is as large as a follow-up, so that returning `nil` would copy as much.
         guard state.withLock({ $0.isFollowed }), let followUp = state.withLock({ $0.takeFollowUp(after: outcome) }) else {
             return complete(request, outcome)
         }
@@ -218,6 +224,16 @@ final class RequestDriver: Sendable {
             session.notifyMonitors(of: request, .responses) { $0.request(request, willContinueWith: next) }
         }
         task.start(followUp, after: outcome)
+    }
+
+    /// The attempt has completed.
+    func complete(_ request: Request, _ outcome: TransferCompletion) {
+        guard let error = outcome.error else { return noteCompletion(of: request, outcome) }
+        let (isCancelled, failure) = state.withLock { ($0.lifecycle.isCancelled, $0.deadline?.failure) }
+        // The transport may have failed it just before it learned of the cancellation, which came first for the user.
+        let cause = isCancelled ? CurlewError.cancelled : error
+        let completion = TransferCompletion(error: cause, metrics: outcome.metrics, trailers: outcome.trailers)
+        noteCompletion(of: request, completion.explained(by: failure, request))
     }
 
     /// The attempt has completed, with all that is known of its error: the request is concluded, as soon as it has a handler.
@@ -295,56 +311,6 @@ final class RequestDriver: Sendable {
         guard state.withLock({ $0.attempt.error == nil }), let error = inContext({ validator.validate(request) }) else { return }
         // Now, because the file of a refused download is removed next.
         fail(describing(error, of: request))
-    }
-
-    // MARK: - It is retried
-
-    /// Asks the retriers about a failed request, if there are any and it may be retried.
-    private func considerRetry(of request: Request, after error: any Error) {
-        guard let retrier = request.retrier(before: sessionDelegate.retrier), let manager = sessionDelegate.manager else {
-            return finish(request)
-        }
-        guard mayRetry(request, after: error) else { return endWithoutRetry(request, after: error) }
-        let answer: StepContinuation<(Bool, TimeInterval)>? = waitForAttempt(of: request) { self.retrierAnswered($0, after: $1, request) }
-        guard let answer else { return }
-        let delivered = session.delivered(error)
-        session.queue.async {
-            guard answer.isPending else { return }
-            self.inContext { retrier.should(manager, retry: request, with: delivered) { answer(($0, $1)) } }
-        }
-    }
-
-    private func retrierAnswered(_ shouldRetry: Bool, after delay: TimeInterval, _ request: Request) {
-        // One that can't be made in time is not waited for: the request fails with what its last attempt has ended with.
-        let isInTime = state.withLock { $0.deadline }.map { delay < $0.deadline.remaining.seconds } ?? true
-        guard shouldRetry, isInTime, mayTryAgain(request, after: delay) else { return finish(request) }
-        if session.isMonitored(.retries), let error = state.withLock({ $0.attempt.error }).map({ session.delivered($0) }) {
-            session.notifyMonitors(of: request, .retries) { $0.request(request, willRetryAfter: delay, because: error) }
-        }
-        guard let due: StepContinuation<Void> = waitForAttempt(of: request, { self.retry(request) }) else { return }
-        guard delay > 0 else { return session.queue.async { due() } }
-        // Clamped, as `Duration` traps on more than it can hold.
-        let timer = session.timers.start(after: .seconds(min(delay, 100 * 365 * 86_400))) { due() }
-        state.withLock { $0.retryTimer = timer }
-        session.configuration.clock?.waitBegan()
-    }
-
-    private func retry(_ request: Request) {
-        state.withLock { $0.retryTimer = nil }
-        guard let manager = sessionDelegate.manager, !session.isInvalidated else {
-            return end(request, with: session.endError)
-        }
-        guard !request.isRepeatable, mayRenewBody(of: request), let body = request.streamBody, let task = request.task
-        else {
-            return attempt(.retry, of: request, by: manager)
-        }
-        let renewed: StepContinuation<NewBodyStream>? = waitForAttempt(of: request) { [weak manager] stream in
-            guard let manager, body.restart(with: stream.value) else {
-                return self.end(request, with: CurlewError.redirectFailed(reason: .bodyNotRepeatable))
-            }
-            self.attempt(.retry, of: request, by: manager)
-        }
-        if let renewed { inContext { askForStream(for: task, renewed) } }
     }
 
     // MARK: - It ends

@@ -188,10 +188,10 @@ public struct CircuitBreakerState: Sendable {
         if phase == .halfOpen {
             trials.add(call)
             guard trials.total >= settings.trialCalls else { return nil }
-            return exceeds(trials) ? open(at: now, random: random) : enter(.closed)
+            return reachesLimit(trials) ? open(at: now, random: random) : enter(.closed)
         }
         window.add(call, at: now)
-        guard window.counts.total >= settings.minimumCalls, call.isFailure || call.isSlow, exceeds(window.counts) else { return nil }
+        guard window.counts.total >= settings.minimumCalls, call.isFailure || call.isSlow, reachesLimit(window.counts) else { return nil }
         return open(at: now, random: random)
     }
 
@@ -208,7 +208,7 @@ public struct CircuitBreakerState: Sendable {
         if phase == .open { opensUntil = min(opensUntil, now) }
     }
 
-    private func exceeds(_ counts: CallCounts) -> Bool {
+    private func reachesLimit(_ counts: CallCounts) -> Bool {
         let total = Double(counts.total)
         return Double(counts.failures) >= settings.failureRate * total || Double(counts.slow) >= settings.slowCallRate * total
     }

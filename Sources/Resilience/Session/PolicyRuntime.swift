@@ -13,7 +13,7 @@ final class PolicyRuntime: Sendable {
     let rates: GroupTable<RateState>?
     let compartments: GroupTable<PlaceState>?
     let places: GroupTable<PlaceState>?
-    let hedges: GroupTable<HedgeState>?
+    let hedges: GroupTable<HedgeQueue>?
     let budget: BudgetRuntime?
     // What each exchange needs of the policies, which are large to copy.
     let classify: (@Sendable (PolicyOutcome) -> CircuitBreaker.Verdict)?
@@ -33,7 +33,7 @@ final class PolicyRuntime: Sendable {
         rates = policies.rateLimiter.map { limiter in GroupTable(limiter.group) { RateState(limiter) } }
         compartments = policies.bulkhead.map { bulkhead in GroupTable(bulkhead.limiter.group) { PlaceState(bulkhead.limiter) } }
         places = policies.concurrency.map { limiter in GroupTable(limiter.group) { PlaceState(limiter) } }
-        hedges = policies.hedging.map { hedging in GroupTable(hedging.group) { HedgeState(hedging) } }
+        hedges = policies.hedging.map { hedging in GroupTable(hedging.group) { HedgeQueue(hedging) } }
         budget = policies.retryBudget.map { BudgetRuntime($0) }
         classify = policies.breaker?.classify
         heedsServers = policies.rateLimiter?.heedsServers == true

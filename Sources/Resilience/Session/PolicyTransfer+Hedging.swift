@@ -27,7 +27,7 @@ extension PolicyTransfer {
         func result(_ winner: Attempt?) -> TransferCompletion? {
             switch winner {
             case .first: return firstEnded
-            // Until then the first one has the place that the transfer holds.
+            // Not before the first attempt has ended, too: until then that has the limiter's place.
             case .hedge: return firstEnded == nil ? nil : hedgeEnded
             case nil:
                 guard let firstEnded else { return nil }

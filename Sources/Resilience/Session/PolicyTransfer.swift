@@ -47,7 +47,7 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
     let state = Lock(State())
     // Written by the thread that performs the steps, before the transfer is sent or has failed; only read from then on.
     /// The group of a request that may have a second attempt.
-    @exclusivity(unchecked) var hedging: GroupSlot<HedgeState>?
+    @exclusivity(unchecked) var hedging: GroupSlot<HedgeQueue>?
     @exclusivity(unchecked) private(set) var sent = Duration.zero
     /// Its number among those of the group that may still have one; 0 for none. With the group locked.
     @exclusivity(unchecked) var hedgeNumber = 0

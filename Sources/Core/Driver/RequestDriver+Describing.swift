@@ -21,22 +21,6 @@ extension RequestDriver {
         }
     }
 
-    // An outcome is passed on as it is unless it has an error: to explain or keep it means to copy it with all its metrics.
-
-    func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
-        if outcome.error == nil { completed(id, outcome) } else { completed(id, session.explained(outcome)) }
-    }
-
-    /// The attempt has completed.
-    func complete(_ request: Request, _ outcome: TransferCompletion) {
-        guard let error = outcome.error else { return noteCompletion(of: request, outcome) }
-        let (isCancelled, failure) = state.withLock { ($0.lifecycle.isCancelled, $0.deadline?.failure) }
-        // The transport may have failed it just before it learned of the cancellation, which came first for the user.
-        let cause = isCancelled ? CurlewError.cancelled : error
-        let completion = TransferCompletion(error: cause, metrics: outcome.metrics, trailers: outcome.trailers)
-        noteCompletion(of: request, completion.explained(by: failure, request))
-    }
-
     /// Why the request has failed, with what is known about it; `nil` if it has not.
     ///
     /// Called before the error is delivered: to monitors, retriers and handlers.

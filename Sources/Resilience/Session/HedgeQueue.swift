@@ -4,7 +4,7 @@ import CurlewTransport
 
 /// What is counted for the second attempts of a group, and the transfers that may have one, in the order in which theirs are due: one timer
 /// for all of them, as nearly all have responded by then.
-struct HedgeState: Sendable {
+struct HedgeQueue: Sendable {
     /// How much later than due a second attempt may be: the system's timers are no more exact.
     private static let leeway = Duration.milliseconds(1)
 
@@ -23,7 +23,7 @@ struct HedgeState: Sendable {
     init(_ policy: Hedging) { hedging = HedgingState(policy) }
 
     /// A request is sent.
-    mutating func begins(_ transfer: PolicyTransfer, at now: Duration, _ slot: GroupSlot<HedgeState>) {
+    mutating func begins(_ transfer: PolicyTransfer, at now: Duration, _ slot: GroupSlot<HedgeQueue>) {
         guard let delay = hedging.requestBegins(at: now) else { return }
         let isSooner = delay < self.delay
         self.delay = delay
@@ -49,7 +49,7 @@ struct HedgeState: Sendable {
     }
 
     /// Removes and returns the transfers whose second attempts are due.
-    private mutating func takeDue(_ slot: GroupSlot<HedgeState>) -> [PolicyTransfer] {
+    private mutating func takeDue(_ slot: GroupSlot<HedgeQueue>) -> [PolicyTransfer] {
         var due: [PolicyTransfer] = []
         alarm?.cancel()
         alarm = nil
@@ -65,7 +65,7 @@ struct HedgeState: Sendable {
         return due
     }
 
-    private mutating func setAlarm(at now: Duration, _ slot: GroupSlot<HedgeState>) {
+    private mutating func setAlarm(at now: Duration, _ slot: GroupSlot<HedgeQueue>) {
         guard let first = waiting[start] else { return }
         let time = first.sent + delay
         if alarm != nil, alarmTime - time <= Self.leeway { return }
