@@ -119,7 +119,7 @@ struct CacheFiles: Sendable {
     @discardableResult
     private func removeAbandoned(_ path: String) -> Bool {
         guard let file = PrivateFile.open(path, O_RDONLY), file.lock() else { return false }
-        return unlink(path) == 0
+        return withExtendedLifetime(file) { unlink(path) == 0 }
     }
 
     /// Creates a temporary file, fills it with `write` and moves it into place with `place`. The temporary file is always removed.

@@ -17,7 +17,7 @@ package struct EntityTag: Sendable, Hashable {
     package init?(_ value: String) { self.init(value[...]) }
 
     /// Compares two tags weakly (RFC 9110, section 8.8.3.2).
-    package func matchesWeakly(_ other: EntityTag) -> Bool { text.opaqueTag.hasSameBytes(as: other.text.opaqueTag) }
+    package func matchesWeakly(_ other: EntityTag) -> Bool { text.matchesWeakly(other.text) }
 
     /// Compares two tags strongly: weak ones are never equal.
     package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && text.hasSameBytes(as: other.text) }
@@ -33,6 +33,9 @@ package struct EntityTag: Sendable, Hashable {
 extension String {
     /// The entity tag without the mark of a weak one, as the weak comparison sees it (RFC 9110, section 8.8.3.2).
     package var opaqueTag: Substring { hasBytePrefix("W/") ? dropFirstScalars(2) : self[...] }
+
+    /// Compares two entity tags weakly, by their bytes: `==` would take `"\u{212A}"`, the sign for kelvin, for `"K"`.
+    package func matchesWeakly(_ other: String) -> Bool { opaqueTag.hasSameBytes(as: other.opaqueTag) }
 
     /// Whether this is an entity tag, strong or weak, that can be sent back (RFC 9110, section 8.8.3).
     package var isEntityTag: Bool { String(opaqueTag).isStrongEntityTag }

@@ -56,10 +56,10 @@ extension URLConnectionOperation {
         on head: ResponseHead, to resumption: RangeResumption, of attempt: ConnectionAttempt
     ) -> RangeResumption.Answer {
         let decision = resumption.answer(head, offset: attempt.offset)
-        guard case .append = decision, let tag = head.value(for: "ETag")?.opaqueTag,
-            let known = response?.value(forHTTPHeaderField: "ETag")?.opaqueTag
+        guard case .append = decision, let tag = head.value(for: "ETag"),
+            let known = response?.value(forHTTPHeaderField: "ETag")
         else { return decision }
-        return tag == known ? decision : .askForWhole
+        return tag.matchesWeakly(known) ? decision : .askForWhole
     }
 
     /// Accepts a whole body, which replaces the bytes received before. The body of an error response is kept apart instead.

@@ -19,6 +19,8 @@ import Testing
         #expect(weak.isWeak && !strong.isWeak && !bare.isWeak && EntityTag(" ") == nil)
         #expect(weak.matchesWeakly(strong) && !weak.matchesStrongly(weak) && strong.matchesStrongly(strong) && bare.matchesStrongly(bare))
         #expect(!strong.matchesWeakly(bare))
+        // Equal as text: the sign for kelvin, and a letter with its mark apart.
+        #expect(!"\"\u{212A}\"".matchesWeakly("W/\"K\"") && !"\"\u{E9}\"".matchesWeakly("\"e\u{301}\""))
         #expect(EntityTag.list("\"a,b\", W/\"c\"")?.map(\.text) == ["\"a,b\"", "W/\"c\""] && EntityTag.list("*") == nil)
     }
 }

@@ -188,7 +188,7 @@ package enum CacheRules {
 
     private static func ranges(of response: StoredResponse, satisfy condition: String) -> Bool {
         guard let own = response.strongValidator else { return false }
-        return own == condition.trimmingBlanks
+        return own.hasSameBytes(as: condition.trimmingBlanks)
     }
 
     /// A single satisfiable range; anything else is for the host.

@@ -113,11 +113,14 @@ extension FinishedDownload {
     }
 
     private static func stored(at file: URL) -> FinishedDownload? {
-        guard let file = PrivateFile.open(file.path, O_RDONLY), let value = FileAttribute.value(of: attributeName, in: file.number),
-            let download = try? JSONDecoder().decode(FinishedDownload.self, from: value),
-            let (length, modified) = identity(of: file.number)
-        else { return nil }
-        return download.isValid && download.length == length && download.modified == modified ? download : nil
+        guard let file = PrivateFile.open(file.path, O_RDONLY) else { return nil }
+        return withExtendedLifetime(file) {
+            guard let value = FileAttribute.value(of: attributeName, in: file.number),
+                let download = try? JSONDecoder().decode(FinishedDownload.self, from: value),
+                let (length, modified) = identity(of: file.number)
+            else { return nil }
+            return download.isValid && download.length == length && download.modified == modified ? download : nil
+        }
     }
 
     /// Whether the fields can be used: an attribute may have been tampered with, and nothing of it reaches a request unchecked.
@@ -169,7 +172,7 @@ extension FinishedDownload {
     /// Whether a response comes from the URL that has sent the file. A signed URL, to which a server redirects, has another query each time:
     /// then the response has to repeat the entity tag. To a user with credentials, it has to repeat a strong one.
     private func isSource(_ source: String, of head: ResponseHead, for sender: String?) -> Bool {
-        let isRepeated = validator.isEntityTag && head.value(for: "ETag")?.opaqueTag == validator.opaqueTag
+        let isRepeated = validator.isEntityTag && head.value(for: "ETag")?.matchesWeakly(validator) == true
         guard sender == self.sender || isRepeated && head.strongTag == validator else { return false }
         return self.source == Self.digest(source) || isRepeated && place == Self.place(of: source)
     }
@@ -178,7 +181,7 @@ extension FinishedDownload {
     package func isConfirmed(by head: ResponseHead, from source: String, for sender: String?) -> Bool {
         guard head.statusCode == 304, isVersioned, isSource(source, of: head, for: sender) else { return false }
         let named = head.value(for: validator.isEntityTag ? "ETag" : "Last-Modified")
-        return named.map { $0.opaqueTag == validator.opaqueTag } ?? true
+        return named?.matchesWeakly(validator) ?? true
     }
 
     /// Whether a response with a body, of a server that ignores conditions, is of this version: it comes from the same URL, after
@@ -188,7 +191,7 @@ extension FinishedDownload {
     /// - Parameter length: the length of the whole; `nil` if it is unknown.
     package func isRepeated(by head: ResponseHead, length: Int64?, from source: String, for sender: String?) -> Bool {
         guard isSource(source, of: head, for: sender), length ?? self.length == self.length else { return false }
-        if validator.isEntityTag { return head.value(for: "ETag")?.opaqueTag == validator.opaqueTag }
+        if validator.isEntityTag { return head.value(for: "ETag")?.matchesWeakly(validator) == true }
         let date = head.value(for: "Last-Modified")
         guard length != nil, !isVersioned else { return length != nil && date == validator }
         return date.flatMap { HTTPDate.date(from: $0) }.map { Int($0.timeIntervalSince1970) <= modified[0] } ?? true

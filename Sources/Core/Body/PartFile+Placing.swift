@@ -39,7 +39,7 @@ extension PartFile {
         try giveName()
         // It may be a copy of the one that had no name.
         let named = Descriptor.open(url.path, O_RDONLY | O_NOFOLLOW)
-        if let named { mark?(named.number) }
+        if let named { withExtendedLifetime(named) { mark?(named.number) } }
         if isBeside { allow(permissions, on: named) }
         try rename(url.path, to: target, replacing: replacing)
         if !isBeside { allow(permissions, on: named) }

@@ -4,7 +4,8 @@
 ///
 /// Reads and writes are repeated after EINTR, and until all bytes are transferred.
 package final class Descriptor: @unchecked Sendable {  // only `close()` changes the number, which is the last call
-    /// The number of the open file, valid as long as this object; −1 after ``close()``.
+    /// The number of the open file; −1 after ``close()``. Valid as long as this object, which ends with its last use: where only the number is
+    /// used from then on, it needs `withExtendedLifetime`.
     package private(set) var number: Int32
 
     /// Takes over an open file.
