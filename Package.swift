@@ -275,3 +275,21 @@ for target in package.targets where ![.system, .plugin].contains(target.type) {
     if !target.name.hasPrefix("Alamofire") { settings.append(.enableUpcomingFeature("ExistentialAny")) }
     target.swiftSettings = settings
 }
+
+// Only these suites, separated by commas, and what they need: .ci/run names those that the address sanitizer is for.
+if let suites = Context.environment["CURLEW_TEST_TARGETS"] {
+    let targets = Dictionary(uniqueKeysWithValues: package.targets.map { ($0.name, $0) })
+    var open = suites.split(separator: ",").map(String.init)
+    var needed: Set<String> = []
+    while let name = open.popLast() {
+        guard needed.insert(name).inserted else { continue }
+        open += (targets[name]?.dependencies ?? []).compactMap {
+            switch $0 {
+            case .targetItem(let name, _), .byNameItem(let name, _): name
+            default: nil
+            }
+        }
+    }
+    package.products = []
+    package.targets.removeAll { !needed.contains($0.name) }
+}

@@ -97,7 +97,8 @@ package struct SetCookie: Equatable, Sendable {
 
     /// Whether a text begins or ends with a blank.
     static func isPadded(_ text: String) -> Bool {
-        [text.utf8.first, text.utf8.last].compactMap { $0 }.contains { $0 == 0x20 || $0 == 0x09 }
+        func isBlank(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 }
+        return isBlank(text.utf8.first) || isBlank(text.utf8.last)
     }
 }
 

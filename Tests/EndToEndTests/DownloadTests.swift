@@ -183,8 +183,8 @@ import Testing
             let data = try #require(response.value)
             #expect(data.count == 2 << 20)
             // Each MiB begins with its number.
-            #expect(Array(data.prefix(8)) == [0, 0, 0, 0, 0, 0, 0, 1])
-            #expect(Array(data[(1 << 20)...].prefix(8)) == [0, 0, 0, 0, 0, 0, 0, 2])
+            #expect(data.prefix(8) == Data([0, 0, 0, 0, 0, 0, 0, 1]))
+            #expect(data.dropFirst(1 << 20).prefix(8) == Data([0, 0, 0, 0, 0, 0, 0, 2]))
         }
     }
 

@@ -31,9 +31,8 @@ import Testing
         let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let test = try lines(of: here.appendingPathComponent("GeneratedClient.swift"))
         let source = try lines(of: here.appendingPathComponent("../../Sources/HTTPTypes/SessionManager+HTTPTypes.swift"))
-            .map { $0.trimmingCharacters(in: .whitespaces) }.filter { $0.hasPrefix("///") }.map {
-                String($0.dropFirst($0 == "///" ? 3 : 4))
-            }
+            .map { $0.trimmingCharacters(in: .whitespaces) }.filter { $0.hasPrefix("///") }
+            .map { (line: String) -> String in String(line.dropFirst(line == "///" ? 3 : 4)) }
         let snippet = try #require(region(in: test, from: "// snippet: transport", to: "// end"))
         #expect(snippet == region(in: source, from: "```swift", to: "```"))
         #expect((5...20).contains(snippet.count))

@@ -116,7 +116,7 @@ private final class Meddling: RequestAccessory {
             }
         }
 
-        var isBalanced: Bool { counts.withLock { $0.willStart > 0 && $0.willStart == $0.willStop && $0.willStop == $0.didStop } }
+        var isBalanced: Bool { counts.withLock { $0.willStart > 0 && Set([$0.willStart, $0.willStop, $0.didStop]).count == 1 } }
         var isInOrder: Bool { counts.withLock { $0.isInOrder } }
     }
 

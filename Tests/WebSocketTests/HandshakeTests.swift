@@ -132,8 +132,8 @@ import Testing
 
     // MARK: Responses
 
-    private static let accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
-    private static let validHead =
+    fileprivate static let accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+    fileprivate static let validHead =
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: keep-alive, upgrade\r\n\(accept)\r\n"
 
     private func validate(
@@ -154,20 +154,7 @@ import Testing
         #expect(try validate(Self.validHead, subprotocols: ["a"]).subprotocol == nil)
     }
 
-    @Test(
-        "invalid responses are rejected",
-        arguments: [
-            ("HTTP/1.0 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\(accept)\r\n", HandshakeViolation.notUpgraded),
-            ("HTTP/1.1 101 x\r\nConnection: upgrade\r\n\(accept)\r\n", .notUpgraded),
-            ("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: close\r\n\(accept)\r\n", .notUpgraded),
-            ("HTTP/1.1 101 x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\(accept)\r\n", .notUpgraded),
-            ("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n", .wrongAccept),
-            ("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Accept: x\r\n", .wrongAccept),
-            (validHead + accept + "\r\n", .wrongAccept),
-            (validHead + "Sec-WebSocket-Protocol: x\r\n", .unexpectedSubprotocol("x")),
-            (validHead + "Sec-WebSocket-Extensions: permessage-deflate\r\n", .invalidExtension("permessage-deflate")),
-            (validHead + "Sec-WebSocket-Extensions: a b\r\n", .invalidExtension("a b")),
-        ])
+    @Test("invalid responses are rejected", arguments: rejectedHandshakes)
     func invalidResponses(_ head: String, _ violation: HandshakeViolation) {
         #expect(throws: violation) { try validate(head) }
     }
@@ -226,3 +213,17 @@ import Testing
         #expect(throws: HandshakeViolation.invalidResponse) { try read("HTTP/1.1 x\r\n\r\n", by: 100) }
     }
 }
+
+// With its type, which the compiler takes a minute to find.
+private let rejectedHandshakes: [(String, HandshakeViolation)] = [
+    ("HTTP/1.0 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\(HandshakeTests.accept)\r\n", .notUpgraded),
+    ("HTTP/1.1 101 x\r\nConnection: upgrade\r\n\(HandshakeTests.accept)\r\n", .notUpgraded),
+    ("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: close\r\n\(HandshakeTests.accept)\r\n", .notUpgraded),
+    ("HTTP/1.1 101 x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\(HandshakeTests.accept)\r\n", .notUpgraded),
+    ("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n", .wrongAccept),
+    ("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Accept: x\r\n", .wrongAccept),
+    (HandshakeTests.validHead + HandshakeTests.accept + "\r\n", .wrongAccept),
+    (HandshakeTests.validHead + "Sec-WebSocket-Protocol: x\r\n", .unexpectedSubprotocol("x")),
+    (HandshakeTests.validHead + "Sec-WebSocket-Extensions: permessage-deflate\r\n", .invalidExtension("permessage-deflate")),
+    (HandshakeTests.validHead + "Sec-WebSocket-Extensions: a b\r\n", .invalidExtension("a b")),
+]

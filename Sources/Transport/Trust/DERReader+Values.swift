@@ -44,7 +44,7 @@ extension DERReader.Element {
         let yearDigits = tag == .generalizedTime ? 4 : 2
         guard tag == .generalizedTime || tag == .utcTime, digits.count == yearDigits + 10 else { return nil }
         let year = digits.prefix(yearDigits).reduce(0) { $0 * 10 + $1 }
-        let parts = stride(from: yearDigits, to: digits.count, by: 2).map { digits[$0] * 10 + digits[$0 + 1] }
+        let parts = stride(from: yearDigits, to: digits.count, by: 2).map { (index: Int) -> Int in digits[index] * 10 + digits[index + 1] }
         return Date(utcYear: tag == .utcTime ? year + (year < 50 ? 2000 : 1900) : year, parts)
     }
 }

@@ -166,7 +166,7 @@ import Testing
         }
         let rest = try? await buffer.next()
         let count = pieces.all.reduce(0) { $0 + $1.count } + (rest?.count ?? 0)
-        #expect(count == (0..<50).reduce(0) { $0 + "\($1),".utf8.count })
+        #expect(count == (0..<50).map { "\($0),".utf8.count }.reduce(0, +))
     }
 
     @Test("a closure gets what was there first, then the rest, in order")
