@@ -76,15 +76,21 @@ package final class ScriptedExchange: TransferHandle, ScriptedTransfer {
 
     package let id: Int
     package let request: TransferRequest
+    /// What the request's signer has thrown.
+    let failure: (any Error)?
     private let queue: DispatchQueue
     private let clock: VirtualClock?
     private let state: Lock<State>
     /// Signalled whenever the body is readable.
     private let readable = DispatchSemaphore(value: 0)
 
-    init(_ request: TransferRequest, id: Int, _ observer: any TransferObserver, on transport: ScriptedTransport) {
+    init(
+        _ request: TransferRequest, id: Int, _ observer: any TransferObserver, on transport: ScriptedTransport,
+        failing failure: (any Error)?
+    ) {
         self.id = id
         self.request = request
+        self.failure = failure
         queue = transport.queue
         clock = transport.clock
         state = Lock(State(transport: transport, observer: observer))

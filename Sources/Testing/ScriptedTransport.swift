@@ -85,10 +85,12 @@ package final class ScriptedTransport: Transport {
     package func onStart(_ body: (@Sendable (Int) -> Void)?) { state.withLock { $0.startHook = body.map { StartHook(body: $0) } } }
 
     package func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
-        var request = request
+        var outgoing = request
+        var failure: (any Error)?
+        do { outgoing = try request.signed() } catch { failure = error }
         // The source retains the session, which retains this transport.
-        if keepsExchanges { request.source = nil }
-        return ScriptedExchange(request, id: id, observer, on: self)
+        if keepsExchanges { outgoing.source = nil }
+        return ScriptedExchange(outgoing, id: id, observer, on: self, failing: failure)
     }
 
     package func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
@@ -132,7 +134,7 @@ package final class ScriptedTransport: Transport {
 
     func begin(_ exchange: ScriptedExchange, isRefused: Bool) {
         state.withLock { $0.startHook }?.body(exchange.id)
-        exchange.add(script(exchange.request))
+        exchange.add(exchange.failure.map { [.complete($0)] } ?? script(exchange.request))
         clock?.changed()
         if keepsExchanges { started.put(exchange) }
         if isSynchronous || isRefused { exchange.pump() } else { exchange.pumpLater() }

@@ -5,12 +5,12 @@ import Foundation
 // The code of the articles about interceptors, clients and monitors, in the form of Snippets.swift; `ArticleTests` runs it.
 
 // snippet: async-adapter
-struct SigningAdapter: AsyncRequestAdapter {
-    let sign: @Sendable (URLRequest) async throws -> String
+struct KeyForPathAdapter: AsyncRequestAdapter {
+    let key: @Sendable (_ path: String) async throws -> String
 
     func adapt(_ urlRequest: URLRequest, for _: SessionManager) async throws -> URLRequest {
         var urlRequest = urlRequest
-        urlRequest.setValue(try await sign(urlRequest), forHTTPHeaderField: "X-Signature")
+        urlRequest.setValue(try await key(urlRequest.url?.path ?? ""), forHTTPHeaderField: "X-API-Key")
         return urlRequest
     }
 }
@@ -22,6 +22,21 @@ struct KeyAdapter: HeaderAdapter {
 
     func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) {
         headers["X-API-Key"] = key
+    }
+}
+// end
+
+// snippet: signer
+struct RequestSigner: ExchangeSigner {
+    let identity: String
+    let code: @Sendable (_ text: String) -> String
+    let digestsBody = true
+
+    func sign(_ exchange: SignableExchange) throws -> HTTPHeaders {
+        let time = "\(Int(exchange.date.timeIntervalSince1970))"
+        let digest = Data(exchange.bodyDigest ?? []).base64EncodedString()
+        let text = "\(exchange.method.rawValue) \(exchange.url) \(time) \(digest)"
+        return ["X-Key": identity, "X-Time": time, "X-Signature": code(text)]
     }
 }
 // end
@@ -119,6 +134,14 @@ enum ArticleSnippets {
         let manager = SessionManager(interceptor: interceptor)
         // end
         return manager
+    }
+
+    static func signed(_ manager: SessionManager, _ code: @escaping @Sendable (String) -> String) async throws -> String {
+        // snippet: signed
+        let options = RequestOptions(signer: RequestSigner(identity: "key-7", code: code))
+        let order = try await manager.request("https://api.example.org/orders/7", options: options).serializingString().value
+        // end
+        return order
     }
 
     static func asyncClosures(_ manager: SessionManager, _ url: String, _ token: @escaping @Sendable () async throws -> String)

@@ -96,9 +96,13 @@ final class Meter: Sendable {
         #expect(try await request.validate().serializingString().value == "a")
         #expect(mock.requests.map { $0.headers["Authorization"] } == ["Bearer t", "Bearer t"])
         mock.stub(.get, "/b", respond: .text("b"))
-        let signing = SigningAdapter { "signature of \($0.url?.path ?? "")" }
-        _ = try await manager.request("https://api.example.org/b", interceptor: signing).serializingString().value
-        #expect(mock.requests.last?.headers["X-Signature"] == "signature of /b")
+        let keyed = KeyForPathAdapter { "key of \($0)" }
+        _ = try await manager.request("https://api.example.org/b", interceptor: keyed).serializingString().value
+        #expect(mock.requests.last?.headers["X-API-Key"] == "key of /b")
+        mock.stub(.get, "/orders/7", respond: .text("order"))
+        #expect(try await ArticleSnippets.signed(manager) { "code of \($0)" } == "order")
+        let signature = try #require(mock.requests.last?.headers["X-Signature"])
+        #expect(signature.hasPrefix("code of GET https://api.example.org/orders/7 "))
         #expect(ArticleSnippets.interceptors(key: "k").interceptor != nil)
     }
 

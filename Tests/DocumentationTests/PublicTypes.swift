@@ -117,9 +117,11 @@ let publicTypes: [String: [Any.Type]] = [
     "Transport": [
         AddressPolicy.self, AddressRange.self, AlternativeServices.self, BodyRead.self, (any BodySource).self, Certificate.self,
         CertificateAuthorities.self, ClientCertificate.self, ConnectionAuthentication.self, ConnectionEvent.self,
-        ConnectionStatistics.self, CurlInfo.self, CurlTransport.self, DataBody.self, FileBody.self, HTTPVersionPolicy.self,
+        ConnectionStatistics.self, CurlInfo.self, CurlTransport.self, DataBody.self, (any ExchangeSigner).self, FileBody.self,
+        HTTPVersionPolicy.self,
         HostResolver.self, IPVersion.self, ProxyPolicy.self, PublicKey.self, ReceiveAction.self, ResponseHead.self, ServerTrust.self,
-        SocketOptions.self, (any StreamHandle).self, (any StreamTransferObserver).self, StreamTransferRequest.self, TLSOptions.self,
+        SignableExchange.self, SocketOptions.self, (any StreamHandle).self, (any StreamTransferObserver).self, StreamTransferRequest.self,
+        TLSOptions.self,
         TransferCompletion.self, (any TransferHandle).self, TransferMetrics.self, (any TransferObserver).self, TransferOptions.self,
         TransferRequest.self, (any Transport).self, TransportConfiguration.self,
     ],

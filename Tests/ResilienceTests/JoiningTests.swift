@@ -42,6 +42,24 @@ import Testing
         #expect(coalesced == 0)
     }
 
+    // A3.1
+    @Test("a request joins those of its own signer only") func signers() async throws {
+        struct Signer: ExchangeSigner {
+            let identity: String
+            func sign(_ exchange: SignableExchange) -> HTTPHeaders { ["X-Signature": identity] }
+        }
+        let identities = ["a", "b", "a", nil]
+        let requests = identities.map { session.request(options: RequestOptions(signer: $0.map { Signer(identity: $0) })) }
+        for index in 0..<3 {
+            let exchange = await session.exchange(index)
+            exchange.respond(200, [:], exchange.request.headers["X-Signature"] ?? "unsigned")
+        }
+        var bodies: [String] = []
+        for request in requests { bodies.append(try await request.serializingString().value) }
+        #expect(bodies == ["a", "b", "a", "unsigned"])
+        #expect(coalesced == 1)
+    }
+
     @Test("each request of a transfer gets its interim responses, in order and once, however late it joins") func interim() async throws {
         func step(_ number: Int) -> ScriptedTransport.Step { .interim(ResponseHead(statusCode: 103, headers: ["X-Number": "\(number)"])) }
         func record(_ request: DataRequest) -> Inbox<String> {

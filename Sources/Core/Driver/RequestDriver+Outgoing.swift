@@ -17,6 +17,10 @@ extension RequestDriver {
             outgoing.options.tls.clientCertificate = nil
         }
         if let deadline { add(deadline, to: &outgoing) }
+        if let signer {
+            let isOfOrigin = task?.originalTransfer.map { isSameOrigin(outgoing.url, as: $0.url) } ?? false
+            outgoing.signing = isOfOrigin ? RequestSigning(signer, body: outgoing.body) : nil
+        }
         if recordsExchanges { recordExchange(outgoing) }
         if session.reportsExchanges { noteExchange(outgoing, reason(of: followUp)) }
         if session.isInstrumented || session.offersToClasses {
@@ -36,6 +40,13 @@ extension RequestDriver {
         else { return outgoing }
         if !isSameOrigin("https://\(request.host.bracketed):\(request.port)", as: first) { outgoing.options.tls.clientCertificate = nil }
         return outgoing
+    }
+
+    var signer: (any ExchangeSigner)? { settings?.options.signer ?? session.configuration.signer }
+
+    /// Whether the last step before an exchange may take long: stores are in files, or a signer digests the body.
+    func preparesOnQueue(_ request: @autoclosure () -> TransferRequest?) -> Bool {
+        session.readsFiles || signer?.digestsBody == true && request()?.isWithoutBody == false
     }
 
     /// Adds the header field with the time that remains, to the origin of the request.

@@ -183,7 +183,7 @@ public final class SessionTask: Sendable {
 
     /// Starts the original.
     private func begin(_ driver: RequestDriver) {
-        guard driver.session.readsFiles else { return start(original, for: driver) }
+        guard driver.preparesOnQueue(originalTransfer) else { return start(original, for: driver) }
         driver.session.queue.async { self.start(self.original, for: driver) }
     }
 
@@ -338,7 +338,7 @@ public final class SessionTask: Sendable {
         guard let driver = values.withLock({ $0.driver }) else { return }
         // A cache in memory answers in place: a chain of redirects that it has would use up the stack.
         let isInPlace = outcome.metrics.cacheOutcome == .hit || outcome.metrics.cacheOutcome == .stale
-        guard isInPlace || driver.session.mustPrepareOffTransport || driver.session.readsFiles else {
+        guard isInPlace || driver.session.mustPrepareOffTransport || driver.preparesOnQueue(followUp.request) else {
             return start(.transfer(followUp.request), for: driver, as: followUp.kind)
         }
         driver.session.queue.async { self.start(.transfer(followUp.request), for: driver, as: followUp.kind) }

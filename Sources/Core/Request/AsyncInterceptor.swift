@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTransport
 
 /// An adapter that has to wait, for a token from an actor or another service: a ``RequestAdapter`` in `async` form.
 ///
@@ -77,6 +78,15 @@ extension AsyncHeaderAdapter {
 
     /// `self`.
     public var asyncHeaderAdapter: (any AsyncHeaderAdapter)? { self }
+}
+
+/// Has a signer obtain what it needs, as the last of the adapters.
+struct SignerPreparation: AsyncHeaderAdapter {
+    let signer: any ExchangeSigner
+
+    func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String, for manager: SessionManager) async throws {
+        try await signer.prepare()
+    }
 }
 
 /// A retrier that has to wait before it decides: a ``RequestRetrier`` in `async` form.

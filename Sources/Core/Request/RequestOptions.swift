@@ -86,6 +86,9 @@ public struct RequestOptions: Sendable {
     /// Adapts this request and decides about its retries, after the interceptor that is a parameter of the call, and before the session's.
     public var interceptor: (any RequestInterceptor)?
 
+    /// Signs each exchange of the request; `nil`, the default, for ``SessionConfiguration/signer``. Not for raw connections.
+    public var signer: (any ExchangeSigner)?
+
     /// A name of low cardinality, such as `GET /users/{id}`, for logs, metrics and traces; ``Request/name`` returns it. Not sent.
     public var name: String?
 
@@ -105,7 +108,8 @@ public struct RequestOptions: Sendable {
         deadline: Duration? = nil, deadlineHeader: String? = nil, connectTimeout: Duration? = nil, firstByteTimeout: Duration? = nil,
         idleTimeout: Duration? = nil, totalTimeout: Duration? = nil, redirects: RedirectPolicy? = nil, proxy: ProxyPolicy? = nil,
         addresses: AddressPolicy? = nil, maximumBodySize: Int? = nil, cachePolicy: CachePolicy? = nil,
-        httpVersion: HTTPVersionPolicy? = nil, priority: Int? = nil, interceptor: (any RequestInterceptor)? = nil, name: String? = nil,
+        httpVersion: HTTPVersionPolicy? = nil, priority: Int? = nil, interceptor: (any RequestInterceptor)? = nil,
+        signer: (any ExchangeSigner)? = nil, name: String? = nil,
         userInfo: [String: any Sendable] = [:], unixSocketPath: String? = nil, abstractUnixSocket: String? = nil,
         resolve: [String: [String]]? = nil, connectTo: [String: String]? = nil, resolver: HostResolver? = nil,
         isServerWide: Bool = false
@@ -124,6 +128,7 @@ public struct RequestOptions: Sendable {
         self.httpVersion = httpVersion
         self.priority = priority
         self.interceptor = interceptor
+        self.signer = signer
         self.name = name
         self.userInfo = userInfo
         if let unixSocketPath { self.unixSocketPath = unixSocketPath }

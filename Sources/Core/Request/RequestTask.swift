@@ -222,6 +222,8 @@ struct Downloadable: TaskConvertible {
     let resumption: DownloadResumption
     /// The sensitive header fields of the request's own redirect policy.
     let sensitiveHeaders: Set<String>
+    /// Who signs the request, whose identity belongs to what has to be equal in order to resume.
+    let signer: (any ExchangeSigner)?
 
     var urlRequest: URLRequest? { request.urlRequest }
 
@@ -236,6 +238,7 @@ struct Downloadable: TaskConvertible {
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         var transfer = try request.transfer(in: session, adapter: adapter)
         transfer.expectsLargeBody = true
+        if let signer { transfer.signing = RequestSigning(signer, body: nil) }
         resumption.prepare(&transfer, request.resumable(in: session, without: sensitiveHeaders), in: session)
         return .transfer(transfer)
     }

@@ -152,6 +152,10 @@ public struct SessionConfiguration: Sendable {
         set { storages.credentials = newValue }
     }
 
+    /// Signs each exchange of the requests that have no ``RequestOptions/signer``; `nil`, the default, for none. Each request is signed for
+    /// the origin of its own URL, whichever that is.
+    public var signer: (any ExchangeSigner)?
+
     /// The queue of handlers that are added without one; `.main` by default.
     ///
     /// On Linux the main queue runs only under `RunLoop.main`, `dispatchMain()` or an asynchronous `@main`: set another queue in a program

@@ -144,7 +144,8 @@ extension SessionManager {
             DownloadRequest(
                 original: original(Request.RequestTask.download) {
                     let secrets = settings?.options.redirects?.sensitiveHeaders ?? []
-                    return Downloadable(request: try make(), resumption: resumption, sensitiveHeaders: secrets)
+                    let signer = settings?.options.signer ?? session.configuration.signer
+                    return Downloadable(request: try make(), resumption: resumption, sensitiveHeaders: secrets, signer: signer)
                 },
                 session: session, sessionDelegate: delegate,
                 receiver: FileReceiver(

@@ -218,8 +218,10 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     /// The adapter of a request: its own before the session's. A subclass may have overridden ``adapter``.
     func effectiveAdapter(of request: Request) -> (any RequestAdapter)? {
         let adapter = isSubclassed ? Interception.effective(adapter, retrier) : settings.withLock { $0.interception.effectiveAdapter }
-        guard let settings = request.settings, settings.interceptor != nil else { return adapter }
-        return request.adapter(before: adapter)
+        let effective = request.settings?.interceptor == nil ? adapter : request.adapter(before: adapter)
+        guard let signer = request.driver.signer else { return effective }
+        let preparation = SignerPreparation(signer: signer)
+        return effective.map { Interceptor(adapters: [$0, preparation]) } ?? preparation
     }
 
     /// Whether the request runs asynchronous code, and so needs a task of its own from its creation on.

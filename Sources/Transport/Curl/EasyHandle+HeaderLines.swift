@@ -2,6 +2,12 @@
 import CurlewHTTP
 
 extension EasyHandle {
+    /// The codings that a request accepts which has no `Accept-Encoding` of its own.
+    static func acceptedCoding(withRange hasRange: Bool) -> String {
+        // A piece of a coded body can't be decoded.
+        hasRange ? "identity" : acceptedCodings
+    }
+
     /// The lines of a request's header as `CURLOPT_HTTPHEADER` takes them.
     func headerLines(for request: TransferRequest) -> [String] {
         var lines: [String] = []
@@ -21,8 +27,7 @@ extension EasyHandle {
             lines.append(isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
         }
         if request.prepared.options.decodesContent, !saysAcceptEncoding {
-            // A piece of a coded body can't be decoded.
-            lines.append("Accept-Encoding: \(saysRange ? "identity" : Self.acceptedCodings)")
+            lines.append("Accept-Encoding: \(Self.acceptedCoding(withRange: saysRange))")
         }
         // For large bodies, libcurl adds "Expect: 100-continue" and waits for a second, and many servers reply with 417. An empty value
         // removes the field. Placed before the user's own field it keeps libcurl, which only looks at the first, from repeating the request

@@ -36,7 +36,7 @@ extension EasyHandle {
             try configureFully(for: transfer, proxy)
         }
         ordinarySetup = nil
-        let request = transfer.request
+        let request = try transfer.signedRequest()
         try setHeaders(headerLines(for: request))
         guard isOrdinary else { return }
         ordinarySetup = OrdinarySetup(
@@ -373,7 +373,7 @@ extension HTTPMethod {
 extension TransferRequest {
     /// Whether only the URL and the header fields have to be set for the request, apart from its options.
     fileprivate var isOrdinary: Bool {
-        body == nil && method == .get && authentication == nil && !mayPause && !expectsLargeBody && !opensConnectionOnly
+        body == nil && method == .get && authentication == nil && !mayPause && !expectsLargeBody && !opensConnectionOnly && signing == nil
     }
 
     /// The body's length according to `Content-Length`: a stream of unknown length is sent with the length that its sender declares.

@@ -243,7 +243,7 @@ final class EventLoopThread {
         } catch {
             transfer.noteFailure(error.kind, isRequested: false)
             let failure = transfer.failure(error.kind, error.message, code: error.code)
-            return complete(transfer, error: CurlewError.transferFailed(failure))
+            return complete(transfer, error: transfer.exchange.ownError ?? CurlewError.transferFailed(failure))
         }
         guard let multi = multi(for: transfer) else { return fail(transfer, .configuration, "libcurl ran out of memory for a handle") }
         transfer.multi = multi

@@ -68,7 +68,7 @@ extension TransferRequest {
     ///
     /// Equal for equal addresses, trust, client certificate, routing, proxy (where that decides on the responder), kind of transport
     /// (``Transport/cachePartition``), field `Host`, and fields with secrets. Cookies of the session's store count by the store, those that
-    /// the program gives a request by their values. `Authorization` is left to the rules of HTTP caching, which know responses that are
+    /// the program gives a request by their values; a signer by its identity. `Authorization` is left to the rules of HTTP caching, which know responses that are
     /// `public`.
     package var partition: String {
         let own = prepared.partition(isSecure: isSecure)
@@ -91,6 +91,13 @@ extension TransferRequest {
                 writer?.add(field.name.lowercased(), field.value)
             }
         }
+        if let signing {
+            if writer == nil {
+                writer = PartitionWriter()
+                writer?.add("options", own.bytes)
+            }
+            writer?.add("signer", signing.signer.identity)
+        }
         return writer?.text ?? own.text
     }
 
@@ -103,6 +110,7 @@ extension TransferRequest {
         where Self.mayDistinguish(field.name) && (field.isNamed("Host") || marks.hides(header: field.name)) {
             writer.add(field.name.lowercased(), field.value)
         }
+        writer.add("signer", signing?.signer.identity)
         if url.withoutUserInfo != url { writer.add("url", url) }
         return writer.text
     }

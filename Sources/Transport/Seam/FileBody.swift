@@ -93,6 +93,18 @@ public final class FileBody: BodySource {
         return buffer.count - (end &- Int(bitPattern: buffer.baseAddress)) & (Self.pageSize - 1)
     }
 
+    /// Returns the SHA-256 digest of the file as it is now. Blocks.
+    func digest() throws -> [UInt8] {
+        guard let file = Descriptor.open(path, O_RDONLY) else { throw FileError.reading(path, errno) }
+        var digest = LargeDigest<UInt32>()
+        do throws(SystemError) {
+            while case let piece = try file.read(256 * 1024), !piece.isEmpty { piece.withUnsafeBytes { digest.update($0) } }
+        } catch {
+            throw FileError.reading(path, error.code)
+        }
+        return digest.finish()
+    }
+
     /// Rewinds to the first byte; possible unless reading has failed.
     public func rewind() -> Bool {
         let (canRewind, isClosed) = state.withLock { state in

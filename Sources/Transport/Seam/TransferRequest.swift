@@ -24,6 +24,7 @@ public struct TransferRequest: Sendable {
         var allowsCellularAccess = true
         var source: (any AnyObject & Sendable)?
         var jarCookies: JarCookies?
+        var signing: RequestSigning?
     }
 
     /// Where the cookies of a request come from, if a session has added its own.
@@ -157,6 +158,11 @@ public struct TransferRequest: Sendable {
         get { parts.source }
         set { parts.source = newValue }
     }
+    /// Who signs the request when it is sent; `nil`, the default, for no signature.
+    package var signing: RequestSigning? {
+        get { parts.signing }
+        set { parts.signing = newValue }
+    }
     var prepared: PreparedOptions { parts.prepared }
     /// Whether there is a client certificate without origins of its own; cheaper than reading the options.
     package var hasUnboundCertificate: Bool { storage.parts.prepared.hasUnboundCertificate }
@@ -204,6 +210,7 @@ public struct TransferRequest: Sendable {
             && lhs.headers.elementsEqual(rhs.headers) { $0.value.utf8.elementsEqual($1.value.utf8) }
             && lhs.handlesCookies == rhs.handlesCookies && lhs.mainDocumentURL == rhs.mainDocumentURL
             && lhs.allowsCellularAccess == rhs.allowsCellularAccess && lhs.isServerWide == rhs.isServerWide
+            && (lhs.signing == nil && rhs.signing == nil || lhs.signing?.isSameSigner(as: rhs.signing) == true)
             && limits == other.limits && connectTimeoutMilliseconds == other.connectTimeoutMilliseconds
             && (lhs.prepared === rhs.prepared || lhs.prepared.options == rhs.prepared.options && hasEqualPartition(other))
     }

@@ -138,8 +138,18 @@ final class Transfer: MultiMember, DeadlineHolder {
             try handle.configure(for: self)
         } catch {
             // libcurl keeps the receive buffer of a transfer that ended without a connection, and then rejects CURLOPT_BUFFERSIZE.
-            guard handle.wasUsed, renewHandle() else { throw error }
+            guard handle.wasUsed, exchange.ownError == nil, renewHandle() else { throw error }
             try handle.configure(for: self)
+        }
+    }
+
+    /// The request with its signature, if it has a signer, whose error becomes the transfer's.
+    func signedRequest() throws(OptionError) -> TransferRequest {
+        do {
+            return try request.signed()
+        } catch {
+            exchange.ownError = error
+            throw OptionError(CURLE_BAD_FUNCTION_ARGUMENT, CURLOPT_HTTPHEADER)
         }
     }
 

@@ -11,7 +11,8 @@ import Testing
         deadline: .seconds(100), deadlineHeader: "X-Deadline", connectTimeout: .seconds(1), firstByteTimeout: .seconds(2),
         idleTimeout: .seconds(3), totalTimeout: .seconds(4), redirects: RedirectPolicy(), proxy: .url("http://proxy.example"),
         addresses: .publicOnly, maximumBodySize: 5, cachePolicy: .reloadIgnoringLocalCacheData, httpVersion: .http1, priority: 9,
-        interceptor: Interceptor(), name: "GET /", userInfo: ["tenant": "blue"], resolve: ["mock": ["127.0.0.1"]],
+        interceptor: Interceptor(), signer: SignedResponseTests.Signer(identity: "a"), name: "GET /", userInfo: ["tenant": "blue"],
+        resolve: ["mock": ["127.0.0.1"]],
         isServerWide: true)
 
     @Test("the initializer sets every option") func initializer() {
