@@ -65,7 +65,8 @@ public struct HTTPOrigin: Sendable, Hashable {
         return (scheme, host, number)
     }
 
-    private static func defaultPort(of scheme: String) -> Int? {
+    /// The port of a scheme in lower case; `nil` for one other than those of HTTP and WebSockets.
+    package static func defaultPort(of scheme: String) -> Int? {
         switch scheme {
         case "http", "ws": 80
         case "https", "wss": 443

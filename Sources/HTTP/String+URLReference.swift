@@ -56,7 +56,8 @@ extension String {
             }
     }
 
-    private init(escaping bytes: [UInt8], unless isValid: (Int) -> Bool) {
+    /// Bytes as text, percent-encoded but for those at the indices for which the predicate is true, which must be ASCII.
+    package init(escaping bytes: [UInt8], unless isValid: (Int) -> Bool) {
         self = bytes.indices.map { index in
             let byte = bytes[index]
             return isValid(index)
@@ -106,7 +107,7 @@ extension String {
     // By bytes: a delimiter followed by a combining character is another `Character`.
 
     /// The authority (RFC 3986, section 3.2); `nil` if there is none.
-    private var authority: Substring? {
+    package var authority: Substring? {
         guard let start = authorityStart else { return nil }
         return Substring(utf8[start...].prefix { !"/?#".utf8.contains($0) })
     }

@@ -106,7 +106,7 @@ extension URLHost {
         var zone = bytes.dropFirst(text.count + 1)
         // In a URL the percent sign is escaped (RFC 6874).
         if zone.count > 2, zone.starts(with: "25".utf8) { zone = zone.dropFirst(2) }
-        guard text.count == bytes.count || !zone.isEmpty, zone.allSatisfy(isZoneByte),
+        guard text.count == bytes.count || !zone.isEmpty, zone.allSatisfy(isUnreserved),
             text.allSatisfy({ hexValue($0) != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
         else { return nil }
         var address = in6_addr()
@@ -133,7 +133,7 @@ extension URLHost {
         guard index > 0, if_indextoname(index, &name) != nil else { return number.map { String($0) } ?? zone }
         let text = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         // Of an interface whose name can't stand in a URL the number is one form as well, and so it is of one whose name is a number.
-        return text.utf8.allSatisfy { isZoneByte($0) } && UInt32(text) == nil ? text : String(index)
+        return text.utf8.allSatisfy { isUnreserved($0) } && UInt32(text) == nil ? text : String(index)
     }
 
     /// The IPv4 address that an IPv6 address stands for, and leads to (RFC 4291, section 2.5.5.2); `nil` for another one.

@@ -83,10 +83,11 @@ package enum URLHost {
         let zone = bytes.dropLast().dropFirst(address.count)
         let isAddress = address.allSatisfy { hexValue($0) != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }
         guard isAddress, address.contains(UInt8(ascii: ":")) else { return false }
-        return zone.isEmpty || (zone.starts(with: "%25".utf8) && zone.count > 3 && zone.dropFirst(3).allSatisfy(isZoneByte))
+        return zone.isEmpty || (zone.starts(with: "%25".utf8) && zone.count > 3 && zone.dropFirst(3).allSatisfy(isUnreserved))
     }
 
-    static func isZoneByte(_ byte: UInt8) -> Bool {
+    /// Whether a byte is an unreserved character (RFC 3986, section 2.3), of which the zone of an address consists, too.
+    package static func isUnreserved(_ byte: UInt8) -> Bool {
         (byte.asciiLowercased >= UInt8(ascii: "a") && byte.asciiLowercased <= UInt8(ascii: "z"))
             || (byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")) || "-._~".utf8.contains(byte)
     }
@@ -100,7 +101,8 @@ package enum URLHost {
         }
     }
 
-    private static func unescaped(_ bytes: [UInt8]) -> [UInt8] {
+    /// Returns the bytes percent-decoded; invalid escapes are kept.
+    package static func unescaped(_ bytes: [UInt8]) -> [UInt8] {
         guard bytes.contains(UInt8(ascii: "%")) else { return bytes }
         var result: [UInt8] = []
         var index = 0
