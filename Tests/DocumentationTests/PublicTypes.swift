@@ -9,6 +9,7 @@ import CurlewOperations
 import CurlewRequests
 import CurlewResilience
 import CurlewServices
+import CurlewSigning
 import CurlewTesting
 import CurlewURLSession
 import CurlewWebSocket
@@ -107,6 +108,10 @@ let publicTypes: [String: [Any.Type]] = [
         RequestPriority.self, ServiceError.self, (any ServiceHook).self, ServiceLog.self, (any ServiceRequest).self,
         (any ServiceRetrier).self, (any ServiceRetrierFactory).self, (any ServiceStreamRequest).self, ServiceSubscription.self,
         WebLink.self, (any WebSocketMessageConvertible).self,
+    ],
+    "Signing": [
+        AWSChunkSigner.self, AWSCredentials.self, AWSCredentialsChain.self, AWSCredentialsError.self, (any AWSCredentialsProvider).self,
+        AWSEnvironmentCredentials.self, AWSProfileCredentials.self, AWSSignatureV4.self, AWSSigningError.self,
     ],
     "Testing": [
         BodyPattern.self, Cassette.self, CassetteError.self, CassetteRedaction.self, MockConnection.self, MockRequest.self,

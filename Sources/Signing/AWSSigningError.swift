@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// Why a request or URL can't be signed.
+public enum AWSSigningError: Error, Sendable, Hashable {
+    /// The URL is not absolute, or has no host or an invalid port.
+    case invalidURL(String)
+    /// The time for which a presigned URL can be used is not between 1 and 604,800 seconds (7 days).
+    case invalidExpiration(Duration)
+    /// The fields are not those of a signed request whose body is sent in chunks.
+    case notChunked
+    /// A body has trailers, although it was signed as ``AWSSignatureV4/Payload/streaming``.
+    case undeclaredTrailers
+}
+
+extension AWSSigningError: CustomStringConvertible, LocalizedError {
+    /// What is wrong, as a sentence, without secrets.
+    public var description: String {
+        switch self {
+        case .invalidURL(let url): "The URL can't be signed, as it is not absolute or has no valid host and port: \(url.redactedURL)"
+        case .invalidExpiration(let time): "A presigned URL can't be valid for \(time.seconds) s: 1 to 604800 s are allowed."
+        case .notChunked: "Chunks can't be signed, as the request was not signed with a payload in chunks."
+        case .undeclaredTrailers: "A body has trailers only if the request was signed with a payload that has them."
+        }
+    }
+
+    /// The same sentence.
+    public var errorDescription: String? { description }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// Why there are no credentials.
+public enum AWSCredentialsError: Error, Sendable, Hashable {
+    /// There are none where they were looked for; the reasons say where that was.
+    case notFound([String])
+    /// A variable of the environment is missing although others are set, or its value is invalid.
+    case invalidVariable(String)
+    /// No file has the profile that was asked for.
+    case noSuchProfile(String, files: [String])
+    /// The profile in a file lacks a setting.
+    case incompleteProfile(String, file: String, missing: String)
+    /// The profile in a file gets its credentials by a setting that is not supported.
+    case unsupportedProfile(String, file: String, setting: String)
+    /// A line of a file is neither a section nor a setting in one.
+    case malformedFile(String, line: Int)
+    /// A file can't be read, for a reason.
+    case unreadableFile(String, String)
+}
+
+extension AWSCredentialsError: CustomStringConvertible, LocalizedError {
+    /// What is wrong, as a sentence that names file and profile, without any values.
+    public var description: String { Redaction.escaped(text) }
+
+    private var text: String {
+        switch self {
+        case .notFound(let reasons): "There are no AWS credentials: \(reasons.joined(separator: "; "))."
+        case .invalidVariable(let name): "The environment has AWS credentials, but \(name) is missing or invalid."
+        case .noSuchProfile(let profile, let files): "There is no AWS profile \(profile) in \(files.joined(separator: " and "))."
+        case .incompleteProfile(let profile, let file, let missing): "The AWS profile \(profile) in \(file) has no \(missing)."
+        case .unsupportedProfile(let profile, let file, let setting):
+            "The AWS profile \(profile) in \(file) gets its credentials by \(setting), which is not supported."
+        case .malformedFile(let file, let line): "\(file):\(line) is neither a section nor a setting in one."
+        case .unreadableFile(_, let reason): "AWS credentials can't be read: \(reason)."
+        }
+    }
+
+    /// The same sentence.
+    public var errorDescription: String? { description }
+}
