@@ -25,7 +25,7 @@ let package = Package(
         .library(name: "CurlewDownloads", targets: ["CurlewDownloads"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewCache", "CurlewHTTP"]),
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
-        .library(name: "CurlewSigning", targets: ["CurlewSigning", "CurlewHTTP"]),
+        .library(name: "CurlewSigning", targets: ["CurlewSigning", "CurlewTransport", "CurlewHTTP"]),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
         .library(name: "CurlewResilience", targets: ["CurlewResilience"] + layers),
@@ -78,7 +78,7 @@ let package = Package(
         .target(name: "CurlewCache", dependencies: ["CurlewHTTP"], path: "Sources/Cache"),
         .target(name: "CurlewCookies", dependencies: ["CurlewHTTP", "CCurlew"], path: "Sources/Cookies"),
         .target(name: "CurlewJSON", dependencies: ["CurlewHTTP"], path: "Sources/JSON"),
-        .target(name: "CurlewSigning", dependencies: ["CurlewHTTP"], path: "Sources/Signing"),
+        .target(name: "CurlewSigning", dependencies: ["CurlewTransport", "CurlewHTTP"], path: "Sources/Signing"),
         .target(name: "CurlewURLLoading", path: "Sources/URLLoading"),
         .target(name: "CurlewEncoding", dependencies: ["CurlewHTTP"], path: "Sources/Encoding"),
         .target(
@@ -151,7 +151,8 @@ let package = Package(
         .testTarget(name: "CookiesTests", dependencies: ["CurlewCookies", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "CachingTests", dependencies: ["CurlewCaching", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
-        .testTarget(name: "SigningTests", dependencies: ["CurlewSigning", "CurlewHTTP", "CurlewTestSupport"], exclude: ["Vectors"]),
+        .testTarget(
+            name: "SigningTests", dependencies: core + ["CurlewSigning", "CurlewTestSupport", "CurlewTesting"], exclude: ["Vectors"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),
         .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "CoreTests", dependencies: core + ["CurlewCaching", "CurlewTesting", "CurlewTestSupport"]),

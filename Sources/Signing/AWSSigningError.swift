@@ -9,6 +9,8 @@ public enum AWSSigningError: Error, Sendable, Hashable {
     case invalidExpiration(Duration)
     /// The fields are not those of a signed request whose body is sent in chunks.
     case notChunked
+    /// The service requires the digest of a body, and the body is neither in memory nor in a file, or is not to be digested.
+    case bodyNotDigested
     /// A body has trailers, although it was signed as ``AWSSignatureV4/Payload/streaming``.
     case undeclaredTrailers
 }
@@ -20,6 +22,7 @@ extension AWSSigningError: CustomStringConvertible, LocalizedError {
         case .invalidURL(let url): "The URL can't be signed, as it is not absolute or has no valid host and port: \(url.redactedURL)"
         case .invalidExpiration(let time): "A presigned URL can't be valid for \(time.seconds) s: 1 to 604800 s are allowed."
         case .notChunked: "Chunks can't be signed, as the request was not signed with a payload in chunks."
+        case .bodyNotDigested: "The service requires the digest of the body, which is known only for bodies in memory and files."
         case .undeclaredTrailers: "A body has trailers only if the request was signed with a payload that has them."
         }
     }

@@ -32,6 +32,7 @@ final class Meter: Sendable {
         "CurlewOnTheServer.md": "DocumentationTests/ServerGuideTests.swift",
         "CurlewRedis.md": "RedisTests/GuideTests.swift",
         "CurlewResilience.md": "ResilienceTests/GuideTests.swift",
+        "CurlewSigning.md": "SigningTests/GuideTests.swift",
         "ObservingASession.md": "ObservabilityTests/ObservabilityGuideTests.swift",
         "Reach.md": "DocumentationTests/ReachGuideTests.swift",
         "RequestsAsValues.md": "ServicesTests/ValuesGuideTests.swift",

@@ -111,7 +111,7 @@ let publicTypes: [String: [Any.Type]] = [
     ],
     "Signing": [
         AWSChunkSigner.self, AWSCredentials.self, AWSCredentialsChain.self, AWSCredentialsError.self, (any AWSCredentialsProvider).self,
-        AWSEnvironmentCredentials.self, AWSProfileCredentials.self, AWSSignatureV4.self, AWSSigningError.self,
+        AWSEnvironmentCredentials.self, AWSProfileCredentials.self, AWSSignatureV4.self, AWSSigner.self, AWSSigningError.self,
     ],
     "Testing": [
         BodyPattern.self, Cassette.self, CassetteError.self, CassetteRedaction.self, MockConnection.self, MockRequest.self,

@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// snippet: link
+// snippet: manager
+import CurlewCore
 import CurlewHTTP
 import CurlewSigning
 
+func makeManager(from provider: any AWSCredentialsProvider = AWSCredentialsChain()) -> SessionManager {
+    var configuration = SessionConfiguration()
+    configuration.signer = AWSSigner(AWSSignatureV4(service: "s3", region: "eu-central-1"), credentials: provider)
+    return SessionManager(configuration: configuration)
+}
+// end
+
+// snippet: link
 func link(to key: String, from provider: any AWSCredentialsProvider = AWSCredentialsChain()) async throws -> String {
     let signer = AWSSignatureV4(service: "s3", region: "eu-central-1")
     return try signer.presign(

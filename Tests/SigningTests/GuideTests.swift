@@ -14,6 +14,7 @@ import Testing
     }
 
     @Test func `the article's functions sign`() async throws {
+        #expect(makeManager(from: Self.credentials).session.configuration.signer is AWSSigner)
         let url = try await link(to: "a%20b", from: Self.credentials)
         #expect(url.hasBytePrefix("https://bucket.s3.eu-central-1.amazonaws.com/a%20b?X-Amz-Algorithm=AWS4-HMAC-SHA256&"))
         let headers = try publish(Data("{}".utf8), to: "https://sqs.eu-central-1.amazonaws.com/", with: Self.credentials)
