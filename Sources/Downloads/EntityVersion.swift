@@ -27,7 +27,7 @@ struct EntityVersion: Codable, Equatable, Sendable {
         self.total = total
         tag = head.strongTag
         date = head.value(for: "ETag") == nil ? head.strongDate : nil
-        digests = DigestField(head, "Repr-Digest").digests.mapValues { $0.base64EncodedString() }
+        digests = head.headers.reprDigest?.named.mapValues { $0.base64EncodedString() } ?? [:]
     }
 
     /// What is sent in `If-Range` (RFC 9110, section 13.1.5).
@@ -80,28 +80,9 @@ struct EntityVersion: Codable, Equatable, Sendable {
     }
 }
 
-/// The digests of a field of RFC 9530, by the algorithm's name: SHA-256 and SHA-512, as the others are not to be relied on.
-struct DigestField: Equatable {
-    private(set) var digests: [String: Data] = [:]
-
-    /// Reads a field of a response. Lines that are malformed, and members of other algorithms or types, are left out.
-    init(_ head: ResponseHead, _ name: String) {
-        for header in head.headers where header.isNamed(name) { add(header.value) }
-    }
-
-    /// Parses a dictionary of byte sequences (RFC 9651, section 3.2).
-    init(_ text: String) { add(text) }
-
-    private mutating func add(_ text: String) {
-        for member in (try? StructuredFields.dictionary(from: text)) ?? [:] {
-            guard case .item(let item) = member.value, case .bytes(let digest) = item.value, digest.count == Self.sizes[member.key] else {
-                continue
-            }
-            digests[member.key] = digest
-        }
-    }
-
-    private static let sizes = ["sha-256": 32, "sha-512": 64]
+extension ContentDigest {
+    /// The digests by the names of their algorithms.
+    var named: [String: Data] { Dictionary(uniqueKeysWithValues: digests.map { ($0.key.rawValue, $0.value) }) }
 }
 
 /// Digests of a message, computed together.

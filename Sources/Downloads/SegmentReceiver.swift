@@ -115,8 +115,9 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
         }
         // The first response, to the request of a range from the start: its body is the file.
         try transfer.file.begin(nil, from: "")
+        let headers = head.headers
         let digests =
-            isDecoded(head) ? [:] : DigestField(head, "Content-Digest").digests.merging(DigestField(head, "Repr-Digest").digests) { $1 }
+            isDecoded(head) ? [:] : (headers.contentDigest?.named ?? [:]).merging(headers.reprDigest?.named ?? [:]) { $1 }
         transfer.state.withLock { state in
             state.isWhole = true
             state.plan.makeWhole(segment.id, length: length)
@@ -210,10 +211,8 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
     }
 
     private func verifyContent(_ head: ResponseHead) {
-        guard transfer.options.verifiesDigests else { return }
-        let digests = DigestField(head, "Content-Digest").digests
-        guard !digests.isEmpty else { return }
-        check = DigestCheck(digests)
+        guard transfer.options.verifiesDigests, let digest = head.headers.contentDigest else { return }
+        check = DigestCheck(digest.named)
         transfer.state.withLock { $0.plan.fix(segment.id) }
     }
 

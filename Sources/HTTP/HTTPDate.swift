@@ -23,6 +23,20 @@ package enum HTTPDate {
         }
     }
 
+    /// Returns a date in the preferred form, without fractions of a second; `nil` for a year that does not have four digits.
+    package static func text(of date: Date) -> String? {
+        var parts = tm()
+        guard var time = time_t(exactly: date.timeIntervalSince1970.rounded(.down)), gmtime_r(&time, &parts) != nil,
+            (-900..<8_100).contains(parts.tm_year)
+        else { return nil }
+        let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+        let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map(twoDigits).joined(separator: ":")
+        let day = "\(twoDigits(parts.tm_mday)) \(months[Int(parts.tm_mon)]) \(parts.tm_year + 1_900)"
+        return "\(days[Int(parts.tm_wday)]), \(day) \(clock) GMT"
+    }
+
+    private static func twoDigits(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+
     private static func date(day: String, month: String, year: Int?, time: String) -> Date? {
         let clock = time.splitScalars(separator: ":", omittingEmptySubsequences: false).map { number($0, digits: 2...2) }
         guard let year, let day = number(day, digits: 1...2), let month = months.firstIndex(of: month), clock.count == 3,

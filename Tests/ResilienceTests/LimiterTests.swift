@@ -55,6 +55,7 @@ import Testing
         #expect(limits(200, ["RateLimit": #""a,b;r=0";r=0;t=30, "c";r=5;t=90"#]).hold == .seconds(30))
         #expect(limits(200, ["RateLimit": "garbage;r=;t=x"]).hold == nil)
         let quota = limits(200, ["RateLimit-Policy": #""burst";q=100;w=60,"daily";q=1000;w=86400"#]).quota
+        #expect(limits(200, ["RateLimit-Policy": #""a";q=9;w=60;qu="content-bytes""#]).quota == nil)
         #expect(quota?.count == 1_000)
         #expect(quota?.window == .seconds(86_400))
     }

@@ -10,7 +10,7 @@
 /// wait longer than ``maximumWait`` fails with ``TransferFailure/Kind/rateLimited``, and ``TransferFailure/retryAfter`` is its time to wait.
 ///
 /// What servers ask for counts as well: `Retry-After` of the statuses 429 and 503 (RFC 9110, section 10.2.3), and `RateLimit` with
-/// `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10), whose quota slows the limiter down to its rate.
+/// `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11), whose quota slows the limiter down to its rate.
 public struct RateLimiter: Sendable {
     /// What is done when the store that a fleet shares fails.
     public enum StoreFailure: String, Sendable, Hashable {
