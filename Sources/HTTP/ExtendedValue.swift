@@ -15,6 +15,14 @@ extension String {
         }
     }
 
+    /// The text percent-encoded as the value of an extended parameter (RFC 8187, section 3.2.1), without charset and language.
+    package var extendedValue: String {
+        utf8.map { byte in
+            let isPlain = HTTPToken.isTokenCharacter(byte) && !"*'%".utf8.contains(byte)
+            return isPlain ? String(UnicodeScalar(byte)) : "%" + [byte].hexDigits.uppercased()
+        }.joined()
+    }
+
     /// `nil` if a percent sign is not followed by two digits.
     private static func percentDecoded(_ text: Substring) -> [UInt8]? {
         var (bytes, rest) = ([UInt8](), text.utf8)

@@ -167,16 +167,4 @@ struct DigestSession: Sendable {
 extension String {
     /// Whether the text is valid in a header field: a line break would begin another one.
     fileprivate var isSendable: Bool { utf8.allSatisfy { ($0 >= 0x20 || $0 == 0x09) && $0 != 0x7F } }
-
-    /// Percent-encoded as the value of an extended parameter (RFC 8187, section 3.2.1).
-    fileprivate var extendedValue: String {
-        utf8.map { byte in
-            let isPlain = UnicodeScalar(byte).isASCIIAlphanumeric || "!#$&+-.^_`|~".utf8.contains(byte)
-            return isPlain ? String(UnicodeScalar(byte)) : "%" + [byte].hexDigits.uppercased()
-        }.joined()
-    }
-}
-
-extension Unicode.Scalar {
-    fileprivate var isASCIIAlphanumeric: Bool { isASCII && (properties.isAlphabetic || properties.numericType != nil) }
 }
