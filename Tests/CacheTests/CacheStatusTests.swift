@@ -12,7 +12,7 @@ import Testing
             "R2; fwd=miss; key=\"a \\\"b\\\" \\\\\"; detail=\"x; y, z\"",
         ])
     func members(_ text: String) throws {
-        let list = CacheStatus.list(in: ["Cache-Status": text])
+        let list = HTTPHeaders(["Cache-Status": text]).cacheStatus
         #expect(list.count == 1 && list.first?.description == text)
     }
 
@@ -21,7 +21,7 @@ import Testing
         let headers: HTTPHeaders = [
             "Cache-Status": "Origin; hit; ttl=1100, \"CDN, Inc\"; fwd=uri-miss;stored", "cache-status": "Own;hit=?0",
         ]
-        let list = CacheStatus.list(in: headers)
+        let list = headers.cacheStatus
         #expect(list.map(\.cache) == ["Origin", "CDN, Inc", "Own"])
         #expect(list[0].isHit && list[0].timeToLive == 1100 && list[0].forward == nil)
         #expect(!list[1].isHit && list[1].forward == .uriMiss && list[1].isStored)
@@ -30,7 +30,7 @@ import Testing
 
     @Test("unknown parameters and wrong types are ignored")
     func ignored() throws {
-        let list = CacheStatus.list(in: ["Cache-Status": "A; x=1; ttl=soon; fwd-status=7; fwd=\"stale\"; key=token; detail=token; y"])
+        let list = HTTPHeaders(["Cache-Status": "A; x=1; ttl=soon; fwd-status=7; fwd=\"stale\"; key=token; detail=token; y"]).cacheStatus
         var expected = CacheStatus(cache: "A")
         expected.detail = "token"
         #expect(list == [expected])
@@ -43,7 +43,7 @@ import Testing
             "A; hit,", "5; hit", "(A); hit",
         ])
     func invalid(_ text: String) {
-        #expect(CacheStatus.list(in: ["Cache-Status": text]).isEmpty)
+        #expect(HTTPHeaders(["Cache-Status": text]).cacheStatus.isEmpty)
     }
 
     @Test(

@@ -19,8 +19,8 @@ extension FuzzTarget {
             try require((0...CacheDirectives.longest).contains(seconds ?? 0), "\(seconds ?? 0) seconds")
         }
         _ = CacheDirectives(["Pragma": text(input)])
-        for status in CacheStatus.list(in: ["Cache-Status": text(input)]) {
-            try require(CacheStatus.list(in: ["Cache-Status": status.description]) == [status], "not read as written: \(status)")
+        for status in HTTPHeaders(["Cache-Status": text(input)]).cacheStatus {
+            try require(HTTPHeaders(["Cache-Status": status.description]).cacheStatus == [status], "not read as written: \(status)")
         }
         if let seconds = CacheDate.seconds(from: text(input)) {
             try require(seconds.isFinite, "no time")

@@ -3,7 +3,7 @@ import CurlewHTTP
 
 /// How a cache has handled a request: a member of the field `Cache-Status` (RFC 9211, section 2).
 ///
-/// ``list(in:)`` reads what the caches on the way report, `TransferMetrics.cacheStatus` is the status of the session's own cache.
+/// `HTTPHeaders.cacheStatus` reads what the caches on the way report, `TransferMetrics.cacheStatus` is the status of the session's own cache.
 public struct CacheStatus: Sendable, Hashable {
     /// Why a request was forwarded towards the host (RFC 9211, section 2.2). An open set.
     public struct Forward: RawRepresentable, Sendable, Hashable {
@@ -56,16 +56,8 @@ public struct CacheStatus: Sendable, Hashable {
     /// Creates the status of a cache that reports nothing but its name.
     public init(cache: String) { self.cache = cache }
 
-    /// The members of all lines of `Cache-Status`: the cache that is closest to the host first. Empty without a field, or if one does not
-    /// parse, as a structured field that is invalid is ignored (RFC 9651, section 4.2).
-    public static func list(in headers: HTTPHeaders) -> [CacheStatus] {
-        guard let text = headers.value(for: "Cache-Status"), let members = try? StructuredFields.list(from: text) else { return [] }
-        let list = members.compactMap { CacheStatus($0) }
-        return list.count == members.count ? list : []
-    }
-
     /// `nil` for a member that does not begin with a name.
-    private init?(_ member: StructuredFields.Member) {
+    fileprivate init?(_ member: StructuredFields.Member) {
         guard case .item(let item) = member else { return nil }
         switch item.value {
         case .string(let name), .token(let name): self.init(cache: name)
@@ -102,6 +94,21 @@ public struct CacheStatus: Sendable, Hashable {
         case .method: .method
         default: .bypass
         }
+    }
+}
+
+extension HTTPHeaders {
+    /// The members of all lines of `Cache-Status` (RFC 9211): the cache that is closest to the host first. Empty without a field, or if one
+    /// does not parse, as a structured field that is invalid is ignored (RFC 9651, section 4.2).
+    ///
+    /// Setting them replaces all fields of that name.
+    public var cacheStatus: [CacheStatus] {
+        get {
+            let members = structuredList("Cache-Status")
+            let list = members.compactMap { CacheStatus($0) }
+            return list.count == members.count ? list : []
+        }
+        set { set("Cache-Status", to: newValue.map(\.description).joined(separator: ", ")) }
     }
 }
 

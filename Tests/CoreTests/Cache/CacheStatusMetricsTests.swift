@@ -42,7 +42,7 @@ import Testing
         request.cachePolicy = policy
         let response = await manager.request(request).serializingData().response
         guard let status = response.metrics.last?.cacheStatus else { return nil }
-        #expect(CacheStatus.list(in: ["Cache-Status": status.description]) == [status], sourceLocation: location)
+        #expect((["Cache-Status": status.description] as HTTPHeaders).cacheStatus == [status], sourceLocation: location)
         #expect(!status.isHit || status.forward == nil, "a hit is not forwarded (RFC 9211, section 2.2)", sourceLocation: location)
         return status.description
     }
