@@ -18,6 +18,8 @@ public struct FailedRequest: Sendable, Hashable {
     public private(set) var attempt: Int
     /// The status of the attempt's response; `nil` if none was received.
     public let statusCode: Int?
+    /// The `Content-Type` of the attempt's response; `nil` without one.
+    public let contentType: String?
     /// The first 64 KiB of the body of a response that a built-in validation refused, as text, cut between two characters.
     ///
     /// `nil` where ``bodyData`` is, and for a body that is empty or no text (its bytes are invalid in its encoding, by default UTF-8, or
@@ -34,14 +36,15 @@ public struct FailedRequest: Sendable, Hashable {
 
     /// Creates a description of a failed request; the URL is redacted.
     public init(
-        id: UInt64 = 0, method: HTTPMethod? = nil, url: String, attempt: Int = 0, statusCode: Int? = nil, body: String? = nil,
-        bodyData: Data? = nil, isBodyCut: Bool = false
+        id: UInt64 = 0, method: HTTPMethod? = nil, url: String, attempt: Int = 0, statusCode: Int? = nil, contentType: String? = nil,
+        body: String? = nil, bodyData: Data? = nil, isBodyCut: Bool = false
     ) {
         self.id = id
         self.method = method
         self.url = Redaction.current.url(url)
         self.attempt = attempt
         self.statusCode = statusCode
+        self.contentType = contentType
         self.body = body
         self.bodyData = bodyData
         self.isBodyCut = isBodyCut
@@ -74,7 +77,7 @@ extension FailedRequest: CustomStringConvertible, CustomReflectable {
             self,
             [
                 "id": id, "method": method as Any, "url": Redaction.escaped(url), "attempt": attempt, "statusCode": statusCode as Any,
-                "isBodyCut": isBodyCut,
+                "contentType": contentType.map { Redaction.escaped($0) } as Any, "isBodyCut": isBodyCut,
             ])
     }
 

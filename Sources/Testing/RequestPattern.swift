@@ -124,12 +124,14 @@ public struct BodyPattern: Sendable, CustomStringConvertible {
     ///
     /// A value that can't be encoded matches nothing.
     public static func json(_ value: some Encodable & Sendable) -> BodyPattern {
-        let expected = (try? JSONEncoder().encode(value)).flatMap { JSONValue($0) }
+        let expected = (try? JSONEncoder().encode(value)).flatMap { json($0) }
         return BodyPattern("JSON") { request in
             guard let expected else { return false }
-            return JSONValue(request.body) == expected
+            return json(request.body) == expected
         }
     }
+
+    private static func json(_ data: Data) -> JSONValue? { try? JSONDecoder().decode(JSONValue.self, from: data) }
 
     /// A form (`application/x-www-form-urlencoded`) with these items, among others.
     public static func form(_ items: [String: String]) -> BodyPattern {
@@ -144,38 +146,6 @@ public struct BodyPattern: Sendable, CustomStringConvertible {
         _ description: String = "what a closure accepts", _ matches: @escaping @Sendable (MockRequest) -> Bool
     ) -> BodyPattern {
         BodyPattern(description, matches)
-    }
-}
-
-/// A JSON text as a value that can be compared.
-private enum JSONValue: Sendable, Hashable, Decodable {
-    case null
-    case bool(Bool)
-    case number(Double)
-    case string(String)
-    case array([JSONValue])
-    case object([String: JSONValue])
-
-    init?(_ data: Data) {
-        guard let value = try? JSONDecoder().decode(JSONValue.self, from: data) else { return nil }
-        self = value
-    }
-
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            self = .null
-        } else if let value = try? container.decode(Bool.self) {
-            self = .bool(value)
-        } else if let value = try? container.decode(Double.self) {
-            self = .number(value)
-        } else if let value = try? container.decode(String.self) {
-            self = .string(value)
-        } else if let value = try? container.decode([JSONValue].self) {
-            self = .array(value)
-        } else {
-            self = .object(try container.decode([String: JSONValue].self))
-        }
     }
 }
 

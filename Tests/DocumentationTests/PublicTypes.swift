@@ -62,9 +62,9 @@ let publicTypes: [String: [Any.Type]] = [
         HARRecorder.self, Waterfall.self,
     ],
     "HTTP": [
-        CachePolicy.self, CacheReason.self, CurlewError.self, (any DataDecoder).self, FailedRequest.self, HTTPHeader.self,
-        HTTPHeaders.self, HTTPMethod.self, HTTPOrigin.self, Redaction.self, StructuredFields.self, TransferFailure.self,
-        (any URLConvertible).self,
+        CachePolicy.self, CacheReason.self, ContentDigest.self, CurlewError.self, (any DataDecoder).self, FailedRequest.self,
+        HTTPHeader.self, HTTPHeaders.self, HTTPMethod.self, HTTPOrigin.self, HTTPPriority.self, JSONValue.self, ProblemDetails.self,
+        Redaction.self, ServerRateLimit.self, StructuredFields.self, TransferFailure.self, (any URLConvertible).self, WebLink.self,
     ],
     "JSON": [
         FastJSONDecoder.self
@@ -107,7 +107,7 @@ let publicTypes: [String: [Any.Type]] = [
         (any NetworkServiceRequest).self, NilServiceHook.self, NilServiceRetrier.self, PageLocation.self, (any PaginatedData).self,
         RequestPriority.self, ServiceError.self, (any ServiceHook).self, ServiceLog.self, (any ServiceRequest).self,
         (any ServiceRetrier).self, (any ServiceRetrierFactory).self, (any ServiceStreamRequest).self, ServiceSubscription.self,
-        WebLink.self, (any WebSocketMessageConvertible).self,
+        (any WebSocketMessageConvertible).self,
     ],
     "Signing": [
         AWSChunkSigner.self, AWSCredentials.self, AWSCredentialsChain.self, AWSCredentialsError.self, (any AWSCredentialsProvider).self,

@@ -43,13 +43,14 @@ extension RequestDriver {
         let isRefused = error.isResponseValidationError
         // One byte more shows whether the body is longer. Reads the file of a download, on the session's queue.
         let received = isRefused ? body.beginning(FailedRequest.bodyLimit + 1) : nil
+        let contentType = head?.value(for: "Content-Type")
         let isCut = isRefused && (body as? DataReceiver)?.refusedBody?.isCut ?? ((received?.count ?? 0) > FailedRequest.bodyLimit)
         return error.describing(
             FailedRequest(
                 id: requestID, method: target.method, url: target.url, attempt: Int(retries) + 1, statusCode: head?.statusCode,
+                contentType: contentType,
                 body: received.flatMap {
-                    BodyExcerpt.text(
-                        of: $0, limit: FailedRequest.bodyLimit, isCut: isCut, contentType: head?.value(for: "Content-Type"))
+                    BodyExcerpt.text(of: $0, limit: FailedRequest.bodyLimit, isCut: isCut, contentType: contentType)
                 },
                 // Not a slice, which would retain the whole body.
                 bodyData: received.map { $0.count > FailedRequest.bodyLimit ? Data($0.prefix(FailedRequest.bodyLimit)) : $0 },
