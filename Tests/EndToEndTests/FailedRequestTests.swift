@@ -38,6 +38,7 @@ import Testing
             case "/text": refused(Data("no such user".utf8), "text/plain")
             case "/binary": refused(Data([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x00]), "image/png")
             case "/long": refused(Data("x\(Self.long)".utf8), "text/plain; charset=utf-8")
+            case "/problem": refused(Data(#"{"title": "No such user", "user": 7}"#.utf8), "Application/Problem+JSON; charset=utf-8")
             case "/empty": refused(Data(), "text/plain")
             case "/ftp": .redirect(to: "ftp://127.0.0.1/")
             default: try standard(request, connection)
@@ -104,6 +105,16 @@ import Testing
             #expect(failed.statusCode == 404)
         }
         if kind == .known { #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == []) }
+    }
+
+    @Test func `problem details of a refused body are the error's`() async throws {
+        // A1.3
+        let (error, _) = try await failure { try await manager.request(server.url("/problem")).validate().serializingData().value }
+        let (streamed, _) = try await failure {
+            for try await _ in manager.streamRequest(server.url("/problem")).validate().bodyStream() {}
+        }
+        #expect(error.problemDetails?.title == "No such user" && error.problemDetails?.members == ["user": .integer(7)])
+        #expect(streamed.problemDetails == error.problemDetails)
     }
 
     @Test(arguments: ["/text", "/binary", "/long", "/empty"])
