@@ -17,7 +17,7 @@ public enum JSONValue: Sendable, Hashable, Codable {
     /// An object.
     case object([String: JSONValue])
 
-    /// Arrays and objects are decoded to this depth, so that no text exhausts a small stack.
+    /// Arrays and objects are decoded to this depth, so that no text exhausts a stack: it needs less than 384 KiB in a debug build.
     private static var maximumDepth: Int { 64 }
 
     /// Decodes any value. Throws `DecodingError.dataCorrupted` for arrays and objects of more than 64 levels, and for numbers out of range.
