@@ -281,7 +281,7 @@ for target in package.targets where ![.system, .plugin].contains(target.type) {
     target.swiftSettings = settings
 }
 
-// Only these suites, separated by commas, and what they need: .ci/run names those that the address sanitizer is for.
+// Only these suites, separated by commas, and what they need: .ci/run names those that a sanitizer is for.
 if let suites = Context.environment["CURLEW_TEST_TARGETS"] {
     let targets = Dictionary(uniqueKeysWithValues: package.targets.map { ($0.name, $0) })
     var open = suites.split(separator: ",").map(String.init)
