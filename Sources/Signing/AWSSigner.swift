@@ -13,6 +13,8 @@ import CurlewTransport
 public final class AWSSigner: ExchangeSigner {
     private struct State {
         var credentials: AWSCredentials?
+        /// Those before, with which exchanges may be under way that were begun before the refresh.
+        var previous: AWSCredentials?
         var refresh: Task<AWSCredentials, any Error>?
     }
 
@@ -23,7 +25,7 @@ public final class AWSSigner: ExchangeSigner {
     private let provider: any AWSCredentialsProvider
     private let state = Lock(State())
     /// What no other signer has, for the time without credentials.
-    private let token = "\(UInt64.random(in: 0...UInt64.max)).\(UInt64.random(in: 0...UInt64.max))"
+    private let token = String.makeToken()
 
     /// Whether the digest of a body is signed; `true` by default. Without it, S3 accepts any body (``AWSSignatureV4/Payload/unsigned``).
     public let digestsBody: Bool
@@ -45,7 +47,9 @@ public final class AWSSigner: ExchangeSigner {
     }
 
     /// The identifier of the current key.
-    public var identity: String { "AWS4 \(state.withLock { $0.credentials?.accessKeyID } ?? token)" }
+    public var identity: String { state.withLock { $0.credentials }.map { Self.identity(of: $0) } ?? token }
+
+    private static func identity(of credentials: AWSCredentials) -> String { "AWS4 \(credentials.accessKeyID)" }
 
     /// Obtains credentials, if there are none or they expire soon.
     ///
@@ -68,7 +72,7 @@ public final class AWSSigner: ExchangeSigner {
             let isFirst = state.refresh == refresh
             if isFirst { state.refresh = nil }
             switch result {
-            case .success(let credentials): if isFirst { state.credentials = credentials }
+            case .success(let credentials): if isFirst { (state.previous, state.credentials) = (state.credentials, credentials) }
             case .failure(let error):
                 if let expiration = state.credentials?.expiration, expiration > now { return }
                 throw error
@@ -78,9 +82,12 @@ public final class AWSSigner: ExchangeSigner {
 
     /// Returns the fields of the signature.
     ///
-    /// - Throws: ``AWSSigningError``.
+    /// - Throws: ``AWSSigningError``; ``AWSSigningError/credentialsReplaced`` also if ``prepare()`` was not called.
     public func sign(_ exchange: SignableExchange) throws -> HTTPHeaders {
-        guard let credentials = state.withLock({ $0.credentials }) else { throw AWSCredentialsError.notFound(["They were not prepared"]) }
+        let known = state.withLock { [$0.credentials, $0.previous] }
+        // Another user's, if a refresh has found one: the response is stored for the one before.
+        guard let credentials = known.lazy.compactMap(\.self).first(where: { Self.identity(of: $0).hasSameBytes(as: exchange.identity) })
+        else { throw AWSSigningError.credentialsReplaced }
         let payload: AWSSignatureV4.Payload
         if let digest = exchange.bodyDigest {
             payload = .digest(digest.hexDigits)

@@ -11,6 +11,8 @@ public enum AWSSigningError: Error, Sendable, Hashable {
     case notChunked
     /// The service requires the digest of a body, and the body is neither in memory nor in a file, or is not to be digested.
     case bodyNotDigested
+    /// The credentials with which the exchange was begun were replaced twice since.
+    case credentialsReplaced
     /// A body has trailers, although it was signed as ``AWSSignatureV4/Payload/streaming``.
     case undeclaredTrailers
 }
@@ -23,6 +25,7 @@ extension AWSSigningError: CustomStringConvertible, LocalizedError {
         case .invalidExpiration(let time): "A presigned URL can't be valid for \(time.seconds) s: 1 to 604800 s are allowed."
         case .notChunked: "Chunks can't be signed, as the request was not signed with a payload in chunks."
         case .bodyNotDigested: "The service requires the digest of the body, which is known only for bodies in memory and files."
+        case .credentialsReplaced: "The request can't be signed, as its credentials were replaced while it waited."
         case .undeclaredTrailers: "A body has trailers only if the request was signed with a payload that has them."
         }
     }

@@ -85,7 +85,7 @@ import Testing
     }
 
     // A3.1
-    @Test("the host is signed as it is sent, in whatever form a URL has it", arguments: ["LocalHost", "127.1", "0x7f000001"])
+    @Test("the host is signed as it is sent, in each form that a URL may have", arguments: ["LocalHost", "127.1", "0x7f000001"])
     func host(_ host: String) async throws {
         let options = RequestOptions(signer: Signer(), connectTo: ["*": "127.0.0.1:\(server.port)"])
         let url = "http://\(host):\(server.port)/echo"

@@ -151,6 +151,21 @@ import Testing
 
     // MARK: While two run
 
+    // A3.1
+    @Test("each attempt has a signature of its own") func signed() async throws {
+        final class Numbering: ExchangeSigner {
+            let identity = "key"
+            private let count = Monitor(0)
+
+            func sign(_ exchange: SignableExchange) -> HTTPHeaders {
+                ["X-Signature": "\(count.update { count in count += 1; return count })"]
+            }
+        }
+        let attempts = await hedged(session.request(options: RequestOptions(signer: Numbering())), in: session)
+        #expect(attempts.map { $0.request.headers["X-Signature"] } == ["1", "2"])
+        attempts[1].respond()
+    }
+
     @Test("cancelling a request cancels both of its attempts") func cancelledBoth() async {
         let request = session.request()
         let attempts = await hedged(request, in: session)

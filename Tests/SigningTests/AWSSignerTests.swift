@@ -14,17 +14,32 @@ import Testing
     private final class Provider: AWSCredentialsProvider {
         private let answers: Lock<[Result<AWSCredentials, any Error>]>
         private let gate: Gate?
+        private let gatedCall: Int
         let asked = Monitor(0)
 
-        init(_ answers: [Result<AWSCredentials, any Error>], after gate: Gate? = nil) {
+        init(_ answers: [Result<AWSCredentials, any Error>], after gate: Gate? = nil, inCall gatedCall: Int = 1) {
             self.answers = Lock(answers)
             self.gate = gate
+            self.gatedCall = gatedCall
         }
 
         func credentials() async throws -> AWSCredentials {
-            asked.update { $0 += 1 }
-            if let gate { _ = await gate.wait() }
+            let call = asked.update { asked in
+                asked += 1
+                return asked
+            }
+            if call == gatedCall, let gate { _ = await gate.wait() }
             return try answers.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }.get()
+        }
+    }
+
+    /// Counts the exchanges that were begun.
+    private struct Counter: ExchangeInstrument {
+        let begun = Monitor(0)
+
+        func willStart(_ exchange: OutgoingExchange) -> (any ExchangeObservation)? {
+            begun.update { $0 += 1 }
+            return nil
         }
     }
 
@@ -37,9 +52,11 @@ import Testing
     }
 
     private static func manager(
-        _ service: String, _ provider: any AWSCredentialsProvider = credentials, digestsBody: Bool = true
+        _ service: String, _ provider: any AWSCredentialsProvider = credentials, digestsBody: Bool = true,
+        _ change: (inout SessionConfiguration) -> Void = { _ in }
     ) -> SessionManager {
         var configuration = SessionConfiguration()
+        change(&configuration)
         configuration.callbackQueue = DispatchQueue(label: "callbacks")
         let signature = AWSSignatureV4(service: service, region: "eu-central-1")
         configuration.signer = AWSSigner(signature, credentials: provider, digestsBody: digestsBody)
@@ -122,6 +139,41 @@ import Testing
         for _ in 0..<2 { _ = try await manager.request(server.url("/")).serializingData().value }
         #expect(server.requestCount == 2)
         for request in server.requests { #expect(try Self.isSigned(request, for: "s3", with: valid)) }
+    }
+
+    @Test("a request that waits for a connection is signed with the credentials that it began with") func replacedMeanwhile() async throws {
+        let (held, gate) = (Gate(), Gate())
+        let server = try LoopbackServer { request, _ in
+            if request.path == "/held" {
+                held.arrive()
+                _ = held.wait()
+            }
+            return .ok()
+        }
+        defer {
+            held.open()
+            gate.open()
+        }
+        let all = ["A", "B", "C"].map { Self.temporary($0, expiresIn: 200) }
+        let counter = Counter()
+        let manager = Self.manager("s3", Provider(all.map { .success($0) }, after: gate, inCall: 3)) {
+            $0.maximumConnectionsPerHost = 1
+            $0.instruments = [counter]
+        }
+        let first = manager.request(server.url("/held"))
+        first.resume()
+        #expect(await held.arrivals())
+        let second = manager.request(server.url("/second"))
+        second.resume()
+        #expect(await eventually { counter.begun.read { $0 } == 2 })
+        let third = manager.request(server.url("/third"))
+        third.resume()
+        gate.open()
+        #expect(await eventually { counter.begun.read { $0 } == 3 })
+        held.open()
+        for request in [first, second, third] { _ = try await request.serializingData().value }
+        #expect(server.requests.map(\.path) == ["/held", "/second", "/third"])
+        for (request, credentials) in zip(server.requests, all) { #expect(try Self.isSigned(request, for: "s3", with: credentials)) }
     }
 
     @Test("the deadline of the first request does not end what others wait for") func deadlines() async throws {

@@ -7,9 +7,8 @@ import CurlewTransport
 ///
 /// With a destination URL the file is created beside it, without a name or with a hidden one (``PartFile``), and renamed when it is
 /// complete and accepted. With a closure, or without a destination, it is created in the session's temporary directory, where it gets a
-/// hidden name when it is complete; the closure is called once, when the body is complete and before validation, as in Alamofire 4. When
-/// the handlers of a failed download run, no file is left of it, except a complete one that a closure was to place or a validator refused,
-/// and what ``DownloadResumption`` keeps.
+/// hidden name when it is complete; the closure is called once, then and before validation. When the handlers of a failed download run, no
+/// file is left of it, except a complete one that a closure was to place or a validator refused, and what ``DownloadResumption`` keeps.
 ///
 /// The file is opened, moved and removed on the session's queue; only the writing happens on the event loop's thread, in large pieces.
 final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without a lock belong to the transfer, and then to its end

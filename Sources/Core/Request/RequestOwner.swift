@@ -12,7 +12,7 @@ package protocol RequestOwner: AnyObject, Sendable {
 /// The closures of one or more requests. Evaluations of servers, and client certificates, are shared by the requests that have the same object.
 package final class RequestClosures: Sendable {
     package let values: SessionClosures
-    let token = TrustEvaluator.makeToken()
+    let token = String.makeToken()
     /// What they have chosen for hosts that request a certificate.
     let certificateChoices = CertificateChoices()
 

@@ -67,7 +67,7 @@ public final class Session: Sendable {
     let readsFiles: Bool
     private let state = Lock(State())
     /// What no other session has: what its closures decide is shared within it only.
-    let token = TrustEvaluator.makeToken()
+    let token = String.makeToken()
     /// What its delegate has chosen for hosts that request a certificate.
     let certificateChoices = CertificateChoices()
 

@@ -2,10 +2,10 @@
 import CurlewHTTP
 
 extension EasyHandle {
-    /// The codings that a request accepts which has no `Accept-Encoding` of its own.
-    static func acceptedCoding(withRange hasRange: Bool) -> String {
+    /// The codings that Curlew requests unless the request has an `Accept-Encoding` of its own (RFC 9110, section 12.5.3).
+    static func acceptedCodings(withRange hasRange: Bool) -> String {
         // A piece of a coded body can't be decoded.
-        hasRange ? "identity" : acceptedCodings
+        hasRange ? "identity" : ContentDecoder.accepted
     }
 
     /// The lines of a request's header as `CURLOPT_HTTPHEADER` takes them.
@@ -27,7 +27,7 @@ extension EasyHandle {
             lines.append(isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
         }
         if request.prepared.options.decodesContent, !saysAcceptEncoding {
-            lines.append("Accept-Encoding: \(Self.acceptedCoding(withRange: saysRange))")
+            lines.append("Accept-Encoding: \(Self.acceptedCodings(withRange: saysRange))")
         }
         // For large bodies, libcurl adds "Expect: 100-continue" and waits for a second, and many servers reply with 417. An empty value
         // removes the field. Placed before the user's own field it keeps libcurl, which only looks at the first, from repeating the request

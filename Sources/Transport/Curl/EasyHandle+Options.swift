@@ -8,9 +8,6 @@ import CurlewHTTP
 // timeout (``TimeLimits``), and in general the limit of connections per host (``HostQueue``).
 
 extension EasyHandle {
-    /// The codings that Curlew requests unless the request has an `Accept-Encoding` of its own (RFC 9110, section 12.5.3).
-    static let acceptedCodings = ContentDecoder.accepted
-
     /// The largest body sent over HTTP/2 with a libcurl that may hang on HTTP/2 uploads; bodies of unknown size are not.
     private static let largestBodyForOldHTTP2 = 64 * 1024
 

@@ -29,11 +29,8 @@ struct PartitionWriter {
     /// Adds what a file contains, because its path leads to another one on another machine. One that can't be read is equal to no other.
     mutating func add(_ name: String, contentsOf file: String?) {
         guard let file else { return }
-        add(name, FileDigest.current(of: file) ?? Self.makeToken())
+        add(name, FileDigest.current(of: file) ?? .makeToken())
     }
-
-    /// What identifies a closure: random, so that no other one, and none of another process, has it.
-    static func makeToken() -> String { "\(UInt64.random(in: 0...UInt64.max)).\(UInt64.random(in: 0...UInt64.max))" }
 }
 
 extension PreparedOptions {
@@ -96,7 +93,7 @@ extension TransferRequest {
                 writer = PartitionWriter()
                 writer?.add("options", own.bytes)
             }
-            writer?.add("signer", signing.signer.identity)
+            writer?.add("signer", signing.identity)
         }
         return writer?.text ?? own.text
     }
@@ -110,7 +107,7 @@ extension TransferRequest {
         where Self.mayDistinguish(field.name) && (field.isNamed("Host") || marks.hides(header: field.name)) {
             writer.add(field.name.lowercased(), field.value)
         }
-        writer.add("signer", signing?.signer.identity)
+        writer.add("signer", signing?.identity)
         if url.withoutUserInfo != url { writer.add("url", url) }
         return writer.text
     }

@@ -24,8 +24,8 @@ public protocol ExchangeSigner: Sendable {
     /// Whose signature it is, such as the identifier of a key; not sent.
     ///
     /// A stored response, or one that requests share, serves only requests with a signer of this identity: never unsigned ones, nor those of
-    /// another signer, whether or not the signature is in `Authorization`. Read before each exchange, on any thread; the same text as long as
-    /// the server would answer the same, also after credentials were refreshed.
+    /// another signer, whether or not the signature is in `Authorization`. Read once before each exchange, on any thread, and given back in
+    /// ``SignableExchange/identity``; the same text as long as the server would answer the same.
     var identity: String { get }
 
     /// Whether the signature needs ``SignableExchange/bodyDigest``; `false` by default. A body in memory or in a file is then read once more,
@@ -65,18 +65,23 @@ public struct SignableExchange: Sendable {
     /// The SHA-256 digest of the body, of none if there is no body; `nil` for a body that is neither in memory nor a file, and for a signer
     /// that does not ask for it (``ExchangeSigner/digestsBody``).
     public let bodyDigest: [UInt8]?
+    /// The ``ExchangeSigner/identity`` under which the response is going to be stored and shared. It may be an earlier one, if the signer has
+    /// changed it since: the signature has to be of this identity, or none.
+    public let identity: String
     /// The system's time.
     public let date: Date
 }
 
-/// The signer of a request, and the digest of the body that it signs.
+/// The signer of a request, its identity, and the digest of the body that it signs.
 package final class RequestSigning: Sendable {
-    package let signer: any ExchangeSigner
+    private let signer: any ExchangeSigner
+    let identity: String
     private let digest: Result<[UInt8]?, any Error>
 
     /// May read a file, if the signer needs a digest of it.
     package init(_ signer: any ExchangeSigner, body: (any BodySource)?) {
         self.signer = signer
+        identity = signer.identity
         digest = Result { signer.digestsBody ? try Self.digest(of: body) : nil }
     }
 
@@ -90,14 +95,14 @@ package final class RequestSigning: Sendable {
     }
 
     func isSameSigner(as other: RequestSigning?) -> Bool {
-        other.map { signer.identity.hasSameBytes(as: $0.signer.identity) } ?? false
+        other.map { identity.hasSameBytes(as: $0.identity) } ?? false
     }
 
     fileprivate func fields(for request: TransferRequest, _ headers: HTTPHeaders) throws -> HTTPHeaders {
         try signer.sign(
             SignableExchange(
                 method: request.method, url: request.url, headers: headers, hasBody: request.body != nil, bodyDigest: try digest.get(),
-                date: Date()))
+                identity: identity, date: Date()))
     }
 }
 
@@ -110,7 +115,7 @@ extension TransferRequest {
         var signed = self
         signed.signing = nil
         if prepared.options.decodesContent, headers["Accept-Encoding"] == nil {
-            signed.headers.update(name: "Accept-Encoding", value: EasyHandle.acceptedCoding(withRange: headers["Range"] != nil))
+            signed.headers.update(name: "Accept-Encoding", value: EasyHandle.acceptedCodings(withRange: headers["Range"] != nil))
         }
         // Set, so that what is signed is what is sent: libcurl leaves capitals as they are, and normalizes addresses.
         if headers["Host"] == nil, let target = RouteTarget(url: url) {

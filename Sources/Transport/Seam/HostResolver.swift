@@ -14,7 +14,7 @@ import CurlewHTTP
 public struct HostResolver: Sendable, Hashable {
     private final class Body: Sendable {
         let resolve: @Sendable (String, Int) async throws -> [String]
-        let token = PartitionWriter.makeToken()
+        let token = String.makeToken()
 
         init(_ resolve: @escaping @Sendable (String, Int) async throws -> [String]) { self.resolve = resolve }
     }

@@ -41,8 +41,6 @@ public struct TransferRequest: Sendable {
             self.given = given
             self.names = names.sorted().joined(separator: ";")
         }
-
-        package static func makeToken() -> String { PartitionWriter.makeToken() }
     }
 
     private final class Storage: @unchecked Sendable {  // mutated only while uniquely referenced

@@ -91,7 +91,7 @@ package final class TrustEvaluator: Sendable, Hashable {
     ///   - version: changes with what evaluates.
     ///   - token: a random text of the scope, which its requests share responses by; by default the evaluator has one of its own.
     package init(
-        scope: AnyObject, version: Int = 0, token: String = TrustEvaluator.makeToken(),
+        scope: AnyObject, version: Int = 0, token: String = .makeToken(),
         _ evaluate: @escaping @Sendable (ServerTrust, _ completion: @escaping @Sendable (Bool) -> Void) -> Void
     ) {
         self.scope = ObjectIdentifier(scope)
@@ -112,9 +112,6 @@ package final class TrustEvaluator: Sendable, Hashable {
 
     /// What the partition of its requests has of it.
     var partitionText: String { "\(token) \(version)" }
-
-    /// A text for a scope: random, as the address of an object may become that of another one.
-    package static func makeToken() -> String { PartitionWriter.makeToken() }
 
     package static func == (lhs: TrustEvaluator, rhs: TrustEvaluator) -> Bool {
         // Also the token: the address of a scope that has ended may become that of another one.

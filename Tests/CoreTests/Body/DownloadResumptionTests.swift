@@ -402,7 +402,7 @@ import Testing
 
     @Test(
         "what another user has begun is continued only by its strong entity tag, at the same place",
-        arguments: ["date", "cookie", "tag", "place", "416", "same user"])
+        arguments: ["date", "cookie", "signer", "tag", "place", "416", "same user", "same signer"])
     func otherUser(_ kind: String) async throws {
         let isTagged = ["tag", "place", "416"].contains(kind)
         @Sendable func fields(_ more: HTTPHeaders) -> HTTPHeaders {
@@ -433,14 +433,18 @@ import Testing
         let target = directory.file("file")
         func download(_ user: String) async -> String? {
             let headers: HTTPHeaders = kind == "cookie" ? ["Cookie": "id=\(user)"] : ["Authorization": "Bearer \(user)"]
-            return await manager.download("http://mock/", headers: headers, to: target, options: .resumePreviousDownload)
-                .serializingString().response.value
+            let isSigned = kind.hasSuffix("signer")
+            let options = RequestOptions(signer: isSigned ? SignedResponseTests.Signer(identity: user) : nil)
+            return await manager.download(
+                "http://mock/", headers: isSigned ? nil : headers, requestOptions: options, to: target, options: .resumePreviousDownload
+            ).serializingString().response.value
         }
         #expect(await download("a") == nil)
         let record = try String(contentsOf: directory.file(".file.part.json"), encoding: .utf8)
         #expect(!record.contains("Bearer") && !record.contains("id=a"))
-        let value = await download(kind == "same user" ? "a" : "b")
-        #expect(value == (["tag", "same user"].contains(kind) ? "halfrest" : "whole"))
+        let isSame = kind.hasPrefix("same")
+        let value = await download(isSame ? "a" : "b")
+        #expect(value == (isSame || kind == "tag" ? "halfrest" : "whole"))
         #expect(try contents(of: directory.url) == ["file"])
     }
 

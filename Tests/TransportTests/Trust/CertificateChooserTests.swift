@@ -27,7 +27,7 @@ import Testing
     private final class Program: Sendable {
         let choices = CertificateChoices()
         let asked = Log<CertificateRequest>()
-        private let token = TrustEvaluator.makeToken()
+        private let token = String.makeToken()
         private let answer: CertificateChooser.Answer
 
         init(_ answer: CertificateChooser.Answer) { self.answer = answer }

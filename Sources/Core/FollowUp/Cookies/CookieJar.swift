@@ -31,7 +31,7 @@ final class CookieJar: Sendable {
 
     init(_ backing: any CookieBacking, acceptPolicy: HTTPCookie.AcceptPolicy, sendsCookies: Bool) {
         self.backing = backing
-        token = (backing as? CookieStore)?.identity ?? TransferRequest.JarCookies.makeToken()
+        token = (backing as? CookieStore)?.identity ?? .makeToken()
         self.acceptPolicy = acceptPolicy
         self.sendsCookies = sendsCookies
     }
