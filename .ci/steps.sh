@@ -36,9 +36,10 @@ step() { # NAME COMMAND…
     { without_leash; "$@"; } 2>&1 | { without_leash; tee "$output"; } || status=$?
     if ((status != 0)); then
         result="failed ($status)"
-        # Repeated at the end: what failed is between thousands of lines about what did not.
+        # Repeated at the end: what failed is between thousands of lines about what did not. They may have colours.
         printf '\n== %s failed:\n' "$name"
-        grep -E '^[✘↳]|: (error|fatal error):|^error:|(WARNING|ERROR|SUMMARY): [A-Z][A-Za-z]+Sanitizer|^ *# *[0-9]+ .*(Curlew|Tests)' "$output" |
+        sed $'s/\e\\[[0-9;]*m//g' "$output" |
+            grep -E '^[✘↳]|: (error|fatal error):|^error:|(WARNING|ERROR|SUMMARY): [A-Z][A-Za-z]+Sanitizer|^ *# *[0-9]+ .*(Curlew|Tests)' |
             cut -c1-400 | head -60 || true
     fi
     add_row "$name" $((SECONDS - start)) "$result"
