@@ -144,12 +144,8 @@ extension SessionManager {
     }
 
     private func streamedResponse(to sent: DataRequest, _ url: String) async throws -> (HTTPResponse, BodyStream) {
-        let stream = sent.bodyStream()
-        do {
-            return (try HTTPResponse(try await stream.head(), url: url), stream)
-        } catch {
-            throw thrown(error)
-        }
+        let response = try await sent.open()
+        return (try HTTPResponse(response.responseHead, url: url), response.body)
     }
 
     /// Sends a request of swift-http-types with a sequence as its body, and returns the response as soon as its head is received, with its body

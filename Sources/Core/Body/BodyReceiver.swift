@@ -146,6 +146,14 @@ struct CompletedAttempt {
     let context: ResponseContext
 }
 
+extension ResponseHead {
+    /// The announced length of the body that follows, in bytes; `nil` if it is unknown. Responses to `HEAD`, and those with 204 or 304, have none
+    /// even if they announce a length (RFC 9110, section 6.4.1).
+    func bodyLength(toHead isHead: Bool) -> Int64? {
+        expectedBodyLength.map { isHead || statusCode == 204 || statusCode == 304 ? 0 : $0 }
+    }
+}
+
 /// Why a body was rejected while it was received. The driver adds the request's URL.
 struct BodyFailure: Error {
     let kind: TransferFailure.Kind

@@ -26,10 +26,12 @@ final class DataReceiver: BodyReceiver {
         var isTaken = false
         /// The beginning of a body that was refused at its head.
         var refused: RefusedBody?
-        /// The head of a body that is read as it is received, for a reader that is attached later.
+        /// The head of a response that may be read, for a reader that is attached later.
         var head: ResponseHead?
 
         var isInMemory: Bool { if case .memory = sink { true } else { false } }
+
+        var buffer: BodyBuffer? { if case .reader(let buffer) = sink { buffer } else { nil } }
     }
 
     /// Whether the body is received only once it has a reader or the request a handler.
@@ -72,9 +74,7 @@ final class DataReceiver: BodyReceiver {
         }
     }
 
-    private var buffer: BodyBuffer? {
-        state.withLock { if case .reader(let buffer) = $0.sink { buffer } else { nil } }
-    }
+    private var buffer: BodyBuffer? { state.withLock { $0.buffer } }
 
     private var file: PartFile? {
         state.withLock { if case .file(let file) = $0.sink { file } else { nil } }
@@ -90,28 +90,30 @@ final class DataReceiver: BodyReceiver {
             setReader(on: listeners.queue, take, keepsPieces: keepsPieces, resume: listeners.resume)
             state.withLock { $0.isTaken = true }
         }
-        // The response to HEAD has no body, even if it announces a length (RFC 9110, section 9.3.2).
-        let length = exchange.isHead ? head.expectedBodyLength.map { min($0, 0) } : head.expectedBodyLength
-        let (progress, isInMemory) = state.withLock { state in
+        let length = head.bodyLength(toHead: exchange.isHead)
+        let (progress, buffer, isInMemory) = state.withLock { state in
             state.total = length ?? -1
-            return (state.progress, state.isInMemory)
+            if !waitsForReader { state.head = head }
+            return (state.progress, state.buffer, state.isInMemory)
         }
         progress?.setTotal(length ?? -1)
-        if waitsForReader {
-            let buffer = state.withLock { state -> BodyBuffer? in
-                state.head = head
-                if case .reader(let buffer) = state.sink { return buffer }
-                return nil
-            }
-            buffer?.receive(head)
-            return .waitForReader
-        }
+        if waitsForReader { return .waitForReader }
+        buffer?.receive(head)
         guard isInMemory, !exchange.isHead, head.statusCode != 204, head.statusCode != 304, let length = head.announcedLength(over: limit)
         else {
             return .proceed
         }
         let message = "The body's announced length of \(length) bytes exceeds the limit of \(limit) bytes"
         return .refuse(BodyFailure(kind: .tooLarge, message: message, bytesReceived: 0))
+    }
+
+    /// Gives the reader the head of a response whose body has waited for one.
+    func handOut(_ head: ResponseHead) {
+        let buffer = state.withLock { state -> BodyBuffer? in
+            state.head = head
+            return state.buffer
+        }
+        buffer?.receive(head)
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) throws -> ReceiveAction {

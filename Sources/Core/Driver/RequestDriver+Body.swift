@@ -78,7 +78,7 @@ extension RequestDriver {
 
     private func waitForReader(of head: ResponseHead, _ task: SessionTask) -> ReceiveAction {
         guard !isRead, wait(for: [.handler, .reader], { _ in self.receiveHeld(head, of: task) }) else {
-            return validate(head, hasBody: false)
+            return validateAtHead(head, of: task)
         }
         return .pause
     }
@@ -97,7 +97,7 @@ extension RequestDriver {
 
     /// Receives the body that has waited for a reader or a handler.
     private func receiveHeld(_ head: ResponseHead, of task: SessionTask) {
-        if validate(head, hasBody: false) == .cancel { task.cancel() } else { task.resumeReceiving() }
+        if validateAtHead(head, of: task) == .cancel { task.cancel() } else { task.resumeReceiving() }
     }
 
     /// Whether the body has a reader.
@@ -106,8 +106,15 @@ extension RequestDriver {
     /// Resumes the current transfer, for a reader's buffer.
     var resumeTransfer: @Sendable () -> Void { { [weak self] in self?.task?.resumeReceiving() } }
 
+    /// Validates the head of a response, and hands it out unless it is refused.
+    private func validateAtHead(_ head: ResponseHead, of task: SessionTask) -> ReceiveAction {
+        let action = validate(head, hasBody: head.bodyLength(toHead: task.isHead) ?? 0 > 0)
+        if action == .proceed, let receiver = body as? DataReceiver, receiver.refusedBody == nil { receiver.handOut(head) }
+        return action
+    }
+
     /// Runs the validators that need no users' code on the head of a streamed response, so that no piece of a refused body is handed on.
-    /// The content type is validated at the first piece, as a response without a body needs none.
+    /// The content type of one that announces no length is validated at the first piece, as a response without a body needs none.
     private func validate(_ head: ResponseHead, hasBody: Bool) -> ReceiveAction {
         let (task, validators) = state.withLock { ($0.task, $0.validators) }
         // A cancelled request fails as cancelled, not with a validation error.

@@ -68,13 +68,13 @@ extension RequestDriver {
         perform(state.withLock { $0.cancel() }, of: request)
     }
 
-    /// Cancels the request because its deadline has passed. On the session's queue.
+    /// Cancels the request because a deadline has passed. On the session's queue.
     private func deadlinePassed() {
         session.assertOnQueue()
         let (request, cancellation) = state.withLock { state -> (Request?, RequestState.CancelEffects?) in
-            guard state.deadline != nil, state.lifecycle.stage != .finished, !state.lifecycle.isCancelled else { return (nil, nil) }
+            guard state.lifecycle.stage != .finished, !state.lifecycle.isCancelled else { return (nil, nil) }
             let failure = DeadlineFailure(attempt: state.retryCount + 1, phase: state.phaseOutsideTransfer)
-            state.deadline?.failure = failure
+            state.deadlineFailure = failure
             return (state.request, state.cancel())
         }
         if let request, let cancellation { perform(cancellation, of: request) }
@@ -114,7 +114,7 @@ extension RequestDriver {
 
     /// Ends a request that no retrier decides about. If its deadline has passed while its attempt failed, the deadline is why.
     func endWithoutRetry(_ request: Request, after error: any Error) {
-        let isLate = state.withLock { $0.deadline?.failure != nil }
+        let isLate = state.withLock { $0.deadlineFailure != nil }
         if case CurlewError.transferFailed(let failure) = error, failure.kind == .deadline { return finish(request) }
         if isLate { end(request, with: CurlewError.cancelled) } else { finish(request) }
     }
@@ -126,12 +126,12 @@ extension RequestDriver {
     func beginDeadline() -> Bool {
         guard let deadline = Deadline.earliest(settings?.options.deadline, on: session.configuration.clock) else { return true }
         let remaining = deadline.remainingNanoseconds
-        let timer = session.timers.start(after: remaining) { [self] in deadlinePassed() }
+        let timer = session.timers.start(after: remaining) { [self] in if state.withLock({ $0.deadline != nil }) { deadlinePassed() } }
         defer { session.configuration.clock?.waitBegan() }
         return state.withLock { state in
             state.deadline = RequestDeadline(deadline: deadline, timer: timer)
             guard remaining == 0 else { return true }
-            state.deadline?.failure = DeadlineFailure(attempt: 1, phase: .preparing)
+            state.deadlineFailure = DeadlineFailure(attempt: 1, phase: .preparing)
             _ = state.cancel()
             return false
         }
@@ -140,14 +140,31 @@ extension RequestDriver {
     /// Ends the request's deadline, as it does not bound what follows: the messages of a WebSocket, after its handshake. Returns `false` if it
     /// has passed, which cancels the request.
     func endDeadline() -> Bool {
-        let deadline = state.withLock { state in
-            let deadline = state.deadline
-            if deadline?.failure == nil { state.deadline = nil }
-            return deadline
+        let (deadline, isOver) = state.withLock { state in
+            let (deadline, isOver) = (state.deadline, state.deadlineFailure != nil)
+            if !isOver { state.deadline = nil }
+            return (deadline, isOver)
         }
-        guard let deadline else { return true }
-        session.timers.cancel(deadline.timer)
-        return deadline.failure == nil
+        if let deadline { session.timers.cancel(deadline.timer) }
+        return !isOver
+    }
+
+    /// Begins a deadline for a part of the request, beside its own. Returns a closure that ends it, and returns `false` if it has passed, which
+    /// cancels the request.
+    func beginDeadline(after duration: Duration) -> @Sendable () -> Bool {
+        let isOpen = Lock(true)
+        let close: @Sendable () -> Bool = {
+            isOpen.withLock { isOpen in
+                defer { isOpen = false }
+                return isOpen
+            }
+        }
+        let stop = session.atEnd(of: .after(duration, on: session.configuration.clock)) { [self] in if close() { deadlinePassed() } }
+        session.configuration.clock?.waitBegan()
+        return {
+            stop()
+            return close()
+        }
     }
 
     /// The redirect policy: the request's own, or else the session's.

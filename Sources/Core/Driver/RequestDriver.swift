@@ -157,7 +157,7 @@ final class RequestDriver: Sendable {
             }
         case .followUp, .fail:
             var body: DiscardedBody?
-            if case .followUp = decision { body = DiscardedBody(announced: task.isHead ? nil : head.expectedBodyLength) }
+            if case .followUp = decision { body = DiscardedBody(announced: head.bodyLength(toHead: task.isHead)) }
             state.withLock { [body] state in
                 state.attempt.decision = decision
                 state.attempt.discarded = body
@@ -229,7 +229,7 @@ final class RequestDriver: Sendable {
     /// The attempt has completed.
     func complete(_ request: Request, _ outcome: TransferCompletion) {
         guard let error = outcome.error else { return noteCompletion(of: request, outcome) }
-        let (isCancelled, failure) = state.withLock { ($0.lifecycle.isCancelled, $0.deadline?.failure) }
+        let (isCancelled, failure) = state.withLock { ($0.lifecycle.isCancelled, $0.deadlineFailure) }
         // The transport may have failed it just before it learned of the cancellation, which came first for the user.
         let cause = isCancelled ? CurlewError.cancelled : error
         let completion = TransferCompletion(error: cause, metrics: outcome.metrics, trailers: outcome.trailers)

@@ -13,6 +13,8 @@ struct RequestState {
     var steps: AsyncSteps?
     /// `nil` for a request without a deadline.
     var deadline: RequestDeadline?
+    /// Why the request fails, once a deadline has passed: ``deadline``, or that of the response's head.
+    var deadlineFailure: DeadlineFailure?
     var lifecycle = RequestLifecycle()
     /// The current attempt's task.
     var task: SessionTask?
@@ -190,7 +192,7 @@ struct RequestState {
 
     /// Returns why the request fails, if it is cancelled because its deadline has passed; otherwise the error itself.
     func explained(_ error: any Error, _ request: Request?) -> any Error {
-        guard let failure = deadline?.failure, case CurlewError.cancelled = error else { return error }
+        guard let failure = deadlineFailure, case CurlewError.cancelled = error else { return error }
         return failure.transferFailure(url: task?.originalTransfer?.url ?? request?.originalURL ?? "", nil)
     }
 
@@ -308,6 +310,7 @@ struct RequestState {
             steps = nil
             manager = nil
             deadline = nil
+            deadlineFailure = nil
         }
         handlers.release()
         // No validator runs any more, and what one captures may retain the request.

@@ -101,11 +101,8 @@ public final class SessionTask: Sendable {
     }
 
     /// The length of the response's body in bytes, as its head announces it; −1 (`NSURLSessionTransferSizeUnknown`) if it is unknown. 0 for
-    /// `HEAD`, whose response has no body even if it announces a length (RFC 9110, section 9.3.2).
-    public var countOfBytesExpectedToReceive: Int64 {
-        let length = head?.expectedBodyLength ?? -1
-        return length > 0 && isHead ? 0 : length
-    }
+    /// `HEAD`, 204 and 304, whose responses have no body even if they announce a length (RFC 9110, section 6.4.1).
+    public var countOfBytesExpectedToReceive: Int64 { head?.bodyLength(toHead: isHead) ?? -1 }
 
     /// The number of bytes of the request's body that were handed to the network.
     public var countOfBytesSent: Int64 {

@@ -26,6 +26,8 @@ public struct BodyStream: AsyncSequence, Sendable {
 
     private let reading: Reading
 
+    var request: DataRequest { reading.request }
+
     init(request: DataRequest, buffer: BodyBuffer) {
         reading = Reading(request: request, buffer: buffer)
     }
@@ -56,9 +58,29 @@ public struct BodyStream: AsyncSequence, Sendable {
         Iterator(reading: reading)
     }
 
+    /// Waits for the rest of the body, and returns it.
+    ///
+    /// - Parameter limit: the largest number of bytes. A longer body cancels the request; one that announces its length, before it is received.
+    /// - Throws: the request's error; ``TransferFailure/Kind/tooLarge`` for a longer body; `CancellationError` if the task was cancelled.
+    public func collect(upTo limit: Int) async throws -> Data {
+        let task = request.task
+        var body = Data()
+        if request.responseHead?.bodyLength(toHead: task?.isHead ?? false) ?? 0 <= limit {
+            var pieces = makeAsyncIterator()
+            while true {
+                guard let piece = try await pieces.next() else { return body }
+                guard piece.count <= limit - body.count else { break }
+                body.append(piece)
+            }
+        }
+        request.cancel()
+        let failure = BodyFailure(kind: .tooLarge, message: "The body exceeds \(limit) bytes", bytesReceived: Int64(body.count))
+        throw request.driver.describing(failure.transferFailure(url: task?.currentTransfer?.url ?? ""), of: request)
+    }
+
     /// Waits for the head of the final response, which may be long before the first piece. For a streamed request, once.
     ///
-    /// Validators of the head may not have run yet: what they throw, the body does. From then on the request is not retried. Cancelling the
+    /// Those of the status have run, other validators may not have: what they throw, the body does. From then on the request is not retried. Cancelling the
     /// waiting task cancels the request.
     ///
     /// - Throws: the error with which the request failed before a head; ``CurlewError/cancelled`` if the task was cancelled.

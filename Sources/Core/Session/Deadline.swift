@@ -141,8 +141,6 @@ extension Session {
 struct RequestDeadline {
     let deadline: Deadline
     let timer: Timers.Timer
-    /// Why the request fails; `nil` while the deadline has not passed.
-    var failure: DeadlineFailure?
 }
 
 /// What was going on when a request's deadline passed.
