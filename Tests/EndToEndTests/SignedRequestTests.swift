@@ -77,8 +77,10 @@ import Testing
         _ = try await manager.upload(body, to: server.url("/upload"), method: .put, options: options).serializingData().value
         _ = try await manager.upload(file, to: server.url("/upload"), method: .put, options: options).serializingData().value
         _ = try await manager.download(server.url("/echo"), requestOptions: options, to: directory.file("d")).serializingData().value
+        let slice = manager.upload(file, offset: 600_001, length: 9_000, to: server.url("/echo"), method: .patch, options: options)
+        _ = try await slice.serializingData().value
         let requests = server.requests
-        #expect(requests.map(\.method) == ["GET", "GET", "POST", "POST", "PUT", "PUT", "GET"])
+        #expect(requests.map(\.method) == ["GET", "GET", "POST", "POST", "PUT", "PUT", "GET", "PATCH"])
         // `/upload` keeps no bodies.
         let digest = SHA256.digest(of: body).hexDigits
         for request in requests { #expect(isSigned(request, digest: request.method == "PUT" ? digest : nil)) }

@@ -6,13 +6,23 @@ import CurlewTransport
 /// The source of an upload's body.
 enum UploadContent: Sendable {
     case data(Data)
-    case file(URL)
+    case file(URL, FileSlice = FileSlice())
     case temporaryFile(TemporaryFile)
     case stream(StreamBody)
     case sequence(SequenceBody)
     case form(UploadForm)
     /// A body that could not be made, for this reason.
     case unreadable(any Error)
+}
+
+/// The part of a file that is sent.
+struct FileSlice: Sendable {
+    /// Where it begins, in bytes.
+    var offset: Int64 = 0
+    /// `nil` for all bytes up to the end of the file.
+    var length: Int64?
+    /// Whether `Content-Range` names it.
+    var setsContentRange = false
 }
 
 /// The body in place of a file that can't be opened: the request has a task like every other, which fails when it is started.

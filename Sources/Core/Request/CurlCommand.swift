@@ -90,7 +90,8 @@ struct CurlCommand {
             else { return nil }
             // `-d` takes an argument with a leading @ for the name of a file.
             return (text.utf8.first == UInt8(ascii: "@") ? "--data-raw " : "-d ") + quoted(redaction?.body(text) ?? text)
-        case let body as FileBody: return "--data-binary \(quoted("@" + body.path))"
+        // A slice is as little an argument as a stream.
+        case let body as FileBody where body.length == body.fileSize: return "--data-binary \(quoted("@" + body.path))"
         default: return nil
         }
     }

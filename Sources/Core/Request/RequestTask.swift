@@ -278,6 +278,9 @@ struct Uploadable: TaskConvertible {
             var transfer = try request.transfer(in: session, adapter: adapter, body: body)
             transfer.expectsLargeBody = true
             transfer.mayPause = isStreamed
+            if case .file(_, let slice) = content, slice.setsContentRange, let range = (transfer.body as? FileBody)?.contentRange {
+                transfer.headers.update(name: "Content-Range", value: range)
+            }
             return .transfer(transfer)
         }
         var transfer = try request.transfer(in: session, adapter: adapter, data: data)
@@ -291,7 +294,7 @@ struct Uploadable: TaskConvertible {
     private var body: (any BodySource)? {
         switch content {
         case .data: nil
-        case .file(let url): body(of: url)
+        case .file(let url, let slice): body(of: url, slice)
         case .temporaryFile(let file): body(of: file.url)
         case .stream(let body): body
         case .sequence(let body): body
@@ -301,9 +304,9 @@ struct Uploadable: TaskConvertible {
     }
 
     /// Returns the body of a file. Created for each attempt, as the file may have changed.
-    private func body(of file: URL) -> any BodySource {
+    private func body(of file: URL, _ slice: FileSlice = FileSlice()) -> any BodySource {
         do {
-            return try FileBody(path: file.path)
+            return try FileBody(path: file.path, offset: slice.offset, length: slice.length)
         } catch {
             return UnreadableBody(error: error)
         }
@@ -329,5 +332,13 @@ struct Streamable: TaskConvertible {
 
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         .stream(StreamTransferRequest(host: host, port: port, isSecure: isSecure, options: session.configuration.options))
+    }
+}
+
+extension FileBody {
+    /// The value of `Content-Range` (RFC 9110, section 14.4); `nil` for an empty body, which has none.
+    fileprivate var contentRange: String? {
+        guard let length, let fileSize, length > 0 else { return nil }
+        return "bytes \(start)-\(start + length - 1)/\(fileSize)"
     }
 }

@@ -51,14 +51,16 @@ package struct BodyLengthMismatch: Error {
     let path: String?
     /// The number of bytes, as far as it is known.
     package let actual: Int64?
+    /// The length that the file should have; `nil` for that of the body.
+    let expected: Int64?
 
-    package init(_ amount: Amount, path: String? = nil, actual: Int64? = nil) {
-        (self.amount, self.path, self.actual) = (amount, path, actual)
+    package init(_ amount: Amount, path: String? = nil, actual: Int64? = nil, expected: Int64? = nil) {
+        (self.amount, self.path, self.actual, self.expected) = (amount, path, actual, expected)
     }
 
     func message(announced: Int64) -> String {
         guard let path else { return "The request's body has \(amount) than the \(announced) bytes announced" }
-        return "The file \(path) has \(amount) bytes than the \(announced) that it had when the request was made"
+        return "The file \(path) has \(amount) bytes than the \(expected ?? announced) that it had when the request was made"
     }
 }
 
