@@ -118,9 +118,9 @@ final class SocketReconnector: Sendable {
             while true {
                 let response = HandshakeProgress()
                 do {
-                    let result = try await bounded(stream) { try await Self.performHandshake(over: stream, response) }
+                    let result = try await bounded(stream) { try await stream.readHandshake(response) }
                     guard let request = sent.withLock({ $0 }) else { throw CurlewError.cancelled }
-                    let (head, rest) = try accept(result, to: request, in: session, response)
+                    let (head, rest) = try accept(result, to: request, in: session)
                     let (handshake, agreement) = try WebSocketHandshake.validate(head, for: request)
                     let attempt = response.attempt ?? stream.handshakeAttempt
                     stream.endHandshakeExchange(of: attempt, response.received, error: nil)
@@ -137,35 +137,10 @@ final class SocketReconnector: Sendable {
         }
     }
 
-    /// What is known of an attempt's response.
-    private final class HandshakeProgress: Sendable {
-        private struct Contents: Sendable {
-            var attempt: Int?
-            var received = ReceivedHandshake()
-        }
-
-        private let contents = Lock(Contents())
-
-        /// The number of the attempt whose response is being received; `nil` before its first byte.
-        var attempt: Int? { contents.withLock { $0.attempt } }
-
-        var received: ReceivedHandshake {
-            get { contents.withLock { $0.received } }
-            set { contents.withLock { $0.received = newValue } }
-        }
-
-        /// The first byte was received.
-        func begin(_ attempt: Int) {
-            contents.withLock { contents in
-                contents.attempt = attempt
-                contents.received.start = .now
-            }
-        }
-    }
-
     /// Returns when the retrier has had another attempt begin; else throws why the handshake has failed.
     private func failed(_ error: any Error, _ response: HandshakeProgress, over stream: StreamRequest) async throws {
-        let error = (error as? HandshakeViolation).map { WebSocketError.handshakeFailed(reason: $0) } ?? error
+        let violation = error is UpgradeReader.Malformed ? .invalidResponse : error as? HandshakeViolation
+        let error = violation.map { WebSocketError.handshakeFailed(reason: $0) } ?? error
         let (received, attempt) = (response.received, response.attempt ?? stream.handshakeAttempt)
         // A status is no error of the exchange.
         let isRejection = if case WebSocketError.handshakeRejected = error { true } else { false }
@@ -181,17 +156,14 @@ final class SocketReconnector: Sendable {
 
     /// Returns the head of a response that accepts the handshake, and the bytes after it.
     private func accept(
-        _ result: HandshakeReader.Result?, to request: HandshakeRequest, in session: Session, _ progress: HandshakeProgress
+        _ result: UpgradeReader.Result?, to request: HandshakeRequest, in session: Session
     ) throws -> (ResponseHead, rest: Data) {
-        progress.received.head = result?.response
-        if let response = result?.response {
-            if let url = request.cookieURL { session.storeCookies(of: response, from: url) }
-            session.noteSecurity(of: response, from: request.url, owner: configuration.layer?.owner)
-        }
+        guard let result else { throw WebSocketError.closed(WebSocketClosure(code: .abnormalClosure)) }
+        if let url = request.cookieURL { session.storeCookies(of: result.head, from: url) }
+        session.noteSecurity(of: result.head, from: request.url, owner: configuration.layer?.owner)
         switch result {
-        case .switched(let response, let rest): return (response, rest)
-        case .rejected(let rejection): throw WebSocketError.handshakeRejected(rejection)
-        case nil: throw WebSocketError.closed(WebSocketClosure(code: .abnormalClosure))
+        case .switched(let head, let rest): return (head, rest)
+        case .refused(let head, let body): throw WebSocketError.handshakeRejected(WebSocketRejection(response: head, body: body))
         }
     }
 
@@ -250,25 +222,11 @@ final class SocketReconnector: Sendable {
                 compression: compression, cookies: { session.cookieField(for: $0, given: $1) })
             sent.withLock { $0 = request }
             return StreamHandshake(
-                host: request.host, port: request.port, isSecure: request.isSecure, url: request.url, headers: request.headers,
-                isReconnection: isReconnection, isUpgraded: isUpgraded, fields: { request.fields(with: $0) },
-                bytes: { request.bytes(with: $0) }, didBegin: didBegin)
+                request.upgrade, url: request.url, isWebSocket: true, isReconnection: isReconnection, isUpgraded: isUpgraded,
+                didBegin: didBegin)
         }
         stream.resume()
         return (stream, manager.session)
-    }
-
-    /// Reads the response to the handshake; returns `nil` if the connection ended first.
-    private static func performHandshake(
-        over stream: StreamRequest, _ progress: HandshakeProgress
-    ) async throws -> HandshakeReader.Result? {
-        var reader = HandshakeReader()
-        defer { (progress.received.headBytes, progress.received.bodyBytes) = (reader.headBytes, reader.bodyBytes) }
-        for try await piece in stream.bytes() {
-            if progress.attempt == nil { progress.begin(stream.handshakeAttempt) }
-            if let result = try reader.feed(piece) { return result }
-        }
-        return reader.end()
     }
 
     // MARK: The deadline

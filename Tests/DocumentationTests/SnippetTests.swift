@@ -92,10 +92,33 @@ import Testing
         #expect(try await Snippets.bodyStream(manager) == 3_000_000)
     }
 
+    @Test("a response is opened at its head")
+    func open() async throws {
+        let printed = Lines()
+        try await Snippets.open(manager) { printed.append("\($0)") }
+        #expect(printed.all == [#"["-", 0, 3000000]"#])
+    }
+
     @Test("a raw stream sends and receives")
     func stream() async throws {
         let echo = try TCPEchoServer()
         #expect(try await Snippets.stream(manager, host: "127.0.0.1", port: echo.port) == Data("Hello\n".utf8))
+    }
+
+    @Test("a connection is upgraded")
+    func upgrade() async throws {
+        let directory = try TemporaryDirectory()
+        let socket = directory.file("daemon").path
+        let daemon = try LoopbackServer(unixSocketPath: socket) { request, connection in
+            try connection.send(raw: "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n\(request.path)")
+            connection.close()
+            return nil
+        }
+        var configuration = SessionConfiguration()
+        configuration.proxy = .none
+        let manager = SessionManager(configuration: configuration)
+        #expect(try await Snippets.upgrade(manager, socket: socket) == Data("/exec/7f3a/start".utf8))
+        withExtendedLifetime(daemon) {}
     }
 
     @Test("each exchange has metrics")

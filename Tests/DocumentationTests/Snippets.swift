@@ -121,6 +121,16 @@ enum Snippets {
         return count
     }
 
+    static func open(_ manager: SessionManager, print: (Any...) -> Void) async throws {
+        // snippet: open
+        let response = try await manager.open(
+            "https://example.org/archive.tar", options: RequestOptions(deadline: .seconds(60)), timeout: .seconds(5))
+        guard response.status == 200 else { throw URLError(.badServerResponse) }
+        let archive = try await response.body.collect(upTo: 16 << 20)
+        print(response.headers["ETag"] ?? "-", response.trailers.count, archive.count)
+        // end
+    }
+
     static func stream(_ manager: SessionManager, host: String, port: Int) async throws -> Data {
         // snippet: stream
         let stream = manager.stream(withHostName: host, port: port)
@@ -131,6 +141,20 @@ enum Snippets {
         try await stream.end()
         // end
         return answer
+    }
+
+    static func upgrade(_ manager: SessionManager, socket: String) async throws -> Data {
+        // snippet: upgrade
+        let daemon = RequestOptions(unixSocketPath: socket)
+        let connection = try await manager.upgrade(
+            "http://localhost/exec/7f3a/start", to: "tcp", method: .post, body: Data(#"{"Tty": true}"#.utf8),
+            headers: ["Content-Type": "application/json"], options: daemon)
+        try await connection.stream.write(Data("date\n".utf8))
+        connection.stream.closeWrite()
+        var output = Data()
+        for try await piece in connection.stream.bytes() { output += piece }
+        // end
+        return output
     }
 
     static func metrics(_ manager: SessionManager) async -> TaskMetrics {

@@ -85,7 +85,7 @@ extension FuzzTarget {
     }
 
     private static func handshake(of pieces: [Data], _ request: HandshakeRequest) -> String? {
-        var reader = HandshakeReader()
+        var reader = UpgradeReader()
         do {
             for piece in pieces {
                 guard let result = try reader.feed(piece) else { continue }

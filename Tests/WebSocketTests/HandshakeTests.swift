@@ -18,7 +18,7 @@ import Testing
     }
 
     private func lines(_ request: HandshakeRequest) -> [String] {
-        String(decoding: request.bytes(with: request.headers), as: UTF8.self).components(separatedBy: "\r\n")
+        String(decoding: request.upgrade.bytes(with: request.upgrade.headers), as: UTF8.self).components(separatedBy: "\r\n")
     }
 
     @Test("the key of RFC 6455, section 1.3, gives its accept value") func acceptValue() {
@@ -29,9 +29,9 @@ import Testing
         let request = try request(
             "wss://example.org/chat?x=1", headers: ["Origin": "https://example.org"], subprotocols: ["a", "b"],
             defaults: ["User-Agent": "test", "Accept-Encoding": "gzip", "Origin": "other"], compression: WebSocketCompression())
-        #expect(request.host == "example.org")
-        #expect(request.port == 443)
-        #expect(request.isSecure)
+        #expect(request.upgrade.host == "example.org")
+        #expect(request.upgrade.port == 443)
+        #expect(request.upgrade.isSecure)
         #expect(
             lines(request) == [
                 "GET /chat?x=1 HTTP/1.1", "Host: example.org", "Upgrade: websocket", "Connection: Upgrade",
@@ -55,9 +55,9 @@ import Testing
         ])
     func urls(_ url: String, _ host: String, _ port: Int, _ isSecure: Bool, _ first: String, _ second: String) throws {
         let request = try request(url)
-        #expect(request.host == host)
-        #expect(request.port == port)
-        #expect(request.isSecure == isSecure)
+        #expect(request.upgrade.host == host)
+        #expect(request.upgrade.port == port)
+        #expect(request.upgrade.isSecure == isSecure)
         #expect(lines(request).prefix(2) == [first, second])
     }
 
@@ -169,8 +169,8 @@ import Testing
 
     // MARK: Parsing
 
-    private func read(_ text: String, by size: Int) throws -> HandshakeReader.Result? {
-        var reader = HandshakeReader()
+    private func read(_ text: String, by size: Int) throws -> UpgradeReader.Result? {
+        var reader = UpgradeReader()
         let bytes = Data(text.utf8)
         for start in stride(from: 0, to: bytes.count, by: size) {
             if let result = try reader.feed(bytes[start..<min(start + size, bytes.count)]) { return result }
@@ -189,7 +189,7 @@ import Testing
         let interim = "HTTP/1.1 103 Early Hints\r\n\r\n"
         for end in [Self.validHead + "\r\n", "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"] {
             #expect(try read(String(repeating: interim, count: 32) + end, by: 10_000) != nil)
-            #expect(throws: HandshakeViolation.invalidResponse) { try read(String(repeating: interim, count: 33) + end, by: 10_000) }
+            #expect(throws: UpgradeReader.Malformed.self) { try read(String(repeating: interim, count: 33) + end, by: 10_000) }
         }
     }
 
@@ -200,17 +200,50 @@ import Testing
 
     @Test("a rejection has its status and body") func rejected() throws {
         let result = try read("HTTP/1.1 401 No\r\nContent-Length: 5\r\n\r\nsorry and more", by: 3)
-        guard case .rejected(let rejection)? = result else { return #expect(Bool(false)) }
-        #expect(rejection.response.statusCode == 401)
-        #expect(rejection.body == Data("sorry".utf8))
+        guard case .refused(let head, let body)? = result else { return #expect(Bool(false)) }
+        #expect(head.statusCode == 401 && body == Data("sorry".utf8))
+    }
+
+    @Test(
+        "a rejection's body is read to its end, however that is marked",
+        arguments: [
+            ("Content-Length: 5\r\n\r\nsorry and more", true, "sorry"), ("Content-Length: 50\r\n\r\nsorry", false, "sorry"),
+            ("Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nsor\r\n2\r\nry\r\n0\r\n\r\n", true, "sorry"),
+            ("Transfer-Encoding: chunked\r\n\r\n3\r\nsor\r\n2\r\nr", false, "sorr"),
+            ("Transfer-Encoding: chunked\r\n\r\n5\r\nsorry\r\nxyz\r\n", true, "sorry"),
+            ("Connection: close\r\n\r\nsorry", false, "sorry"), ("X: y\r\n\r\nsorry", true, ""),
+            ("Content-Length: -1\r\n\r\nsorry", true, ""),
+        ] as [(String, Bool, String)])
+    func rejectedBodies(_ rest: String, _ isMarked: Bool, _ expected: String) throws {
+        for size in [1, 4, 10_000] {
+            var reader = UpgradeReader()
+            let bytes = Data("HTTP/1.1 400 No\r\n\(rest)".utf8)
+            var result: UpgradeReader.Result?
+            for start in stride(from: 0, to: bytes.count, by: size) where result == nil {
+                result = try reader.feed(bytes[start..<min(start + size, bytes.count)])
+            }
+            #expect((result != nil) == isMarked)
+            guard case .refused(_, let body)? = result ?? reader.end() else { return #expect(Bool(false)) }
+            #expect(String(decoding: body, as: UTF8.self) == expected)
+        }
+    }
+
+    @Test(
+        "a rejection has 64 KiB of its body at most",
+        arguments: ["Content-Length: 900000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\ndbba0\r\n", "Connection: close\r\n\r\n"]
+            as [String])
+    func longRejection(_ rest: String) throws {
+        guard case .refused(_, let body)? = try read("HTTP/1.1 400 No\r\n\(rest)" + String(repeating: "x", count: 900_000), by: 10_000)
+        else { return #expect(Bool(false)) }
+        #expect(body == Data(String(repeating: "x", count: 64 << 10).utf8))
     }
 
     @Test("non-HTTP bytes and an endless head are rejected") func notHTTP() {
-        #expect(throws: HandshakeViolation.invalidResponse) { try read("SSH-2.0-OpenSSH", by: 4) }
-        #expect(throws: HandshakeViolation.invalidResponse) {
+        #expect(throws: UpgradeReader.Malformed.self) { try read("SSH-2.0-OpenSSH", by: 4) }
+        #expect(throws: UpgradeReader.Malformed.self) {
             try read("HTTP/1.1 101 x\r\n" + String(repeating: "a: b\r\n", count: 20_000), by: 9999)
         }
-        #expect(throws: HandshakeViolation.invalidResponse) { try read("HTTP/1.1 x\r\n\r\n", by: 100) }
+        #expect(throws: UpgradeReader.Malformed.self) { try read("HTTP/1.1 x\r\n\r\n", by: 100) }
     }
 }
 

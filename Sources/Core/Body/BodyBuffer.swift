@@ -201,6 +201,9 @@ final class BodyBuffer: Sendable {
         }
     }
 
+    /// Puts bytes that a reader has taken, and not used, in front of the others.
+    func putBack(_ bytes: Data) { state.withLock { $0.bytes = bytes + $0.bytes } }
+
     /// Returns all buffered bytes, and waits for the next piece if there are none; `nil` at the end. One reader at a time.
     ///
     /// - Throws: the error with which the body failed; `CancellationError` if the reading task is cancelled; ``CurlewError/cancelled`` if

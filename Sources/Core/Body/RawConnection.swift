@@ -265,7 +265,7 @@ extension RawConnection {
         guard let attempt = state.withLock({ $0.handshake.map { $0.hasCompleted ? $0.attempt + 1 : $0.attempt } }) else { return }
         guard let request = link.withLock({ $0.request }) else { return }
         let (exchange, headers) = handshake.beginExchange(of: request, attempt: attempt)
-        let bytes = handshake.bytes(headers)
+        let bytes = handshake.request.bytes(with: headers)
         let last = state.withLock { state in
             state.handshake?.opening = bytes
             defer { state.exchange = exchange.map { (attempt, $0) } }

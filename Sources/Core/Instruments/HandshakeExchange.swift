@@ -90,11 +90,14 @@ extension StreamHandshake {
     /// Begins the exchange of the request's attempt, as the last step before it is sent: `nil` if neither an instrument nor the layer
     /// observes it. Returns the fields of the request with it, those that instruments set among them.
     func beginExchange(of request: Request, attempt: Int) -> (exchange: HandshakeExchange?, headers: HTTPHeaders) {
-        var headers = headers
+        var headers = self.request.headers
         let observations = request.session.isInstrumented ? observations(of: request, attempt: attempt) : nil
         observations?.setFields(of: &headers)
         let record = didBegin.map { _ in
-            ExchangeRecord(TransferRequest(url: url, headers: fields(headers), options: request.session.configuration.options))
+            ExchangeRecord(
+                TransferRequest(
+                    url: url, method: self.request.method, headers: self.request.fields(with: headers),
+                    options: request.session.configuration.options))
         }
         guard record != nil || observations?.isEmpty == false else { return (nil, headers) }
         let exchange = HandshakeExchange(observations, record)
@@ -106,8 +109,9 @@ extension StreamHandshake {
         let driver = request.driver
         let exchange = OutgoingExchange(
             requestID: request.id, name: request.name, number: driver.state.withLock { $0.countExchange() }, attempt: attempt,
-            reason: attempt > 1 ? .retry : isReconnection ? .reconnection : .first, method: .get, url: url, headers: headers,
-            bodyLength: nil, isWebSocketHandshake: true, isUpgradedByHSTS: isUpgraded, cacheReason: nil, isAfterEnd: false,
+            reason: attempt > 1 ? .retry : isReconnection ? .reconnection : .first, method: self.request.method, url: url,
+            headers: self.request.headers, bodyLength: self.request.bodyLength, isWebSocketHandshake: isWebSocket,
+            isUpgradedByHSTS: isUpgraded, cacheReason: nil, isAfterEnd: false,
             captured: driver.context)
         return Observations(request.session.configuration.instruments, exchange)
     }

@@ -5,38 +5,24 @@ import CurlewTransport
 
 /// What opens a protocol on a raw connection, such as the handshake of a WebSocket.
 package struct StreamHandshake: Sendable {
-    let host: String
-    let port: Int
-    let isSecure: Bool
-    /// The URL and the header fields of its request, for the session's instruments.
+    let request: UpgradeRequest
+    /// The URL of the request, for the session's instruments.
     let url: String
-    let headers: HTTPHeaders
+    /// Whether a WebSocket is opened.
+    let isWebSocket: Bool
     /// Whether it takes the place of a connection that has ended.
     let isReconnection: Bool
     /// Whether it is made over TLS because its host is known to want that.
     let isUpgraded: Bool
-    /// Returns all fields of the request, with these in place of ``headers``.
-    let fields: @Sendable (HTTPHeaders) -> HTTPHeaders
-    /// Returns what is sent once the connection is established, with these fields in place of ``headers``.
-    let bytes: @Sendable (HTTPHeaders) -> Data
     /// Called with the exchange of each attempt; `nil` if the layer does not want them.
     let didBegin: (@Sendable (HandshakeExchange) -> Void)?
 
     package init(
-        host: String, port: Int, isSecure: Bool, url: String, headers: HTTPHeaders, isReconnection: Bool, isUpgraded: Bool = false,
-        fields: @escaping @Sendable (HTTPHeaders) -> HTTPHeaders, bytes: @escaping @Sendable (HTTPHeaders) -> Data,
+        _ request: UpgradeRequest, url: String, isWebSocket: Bool, isReconnection: Bool, isUpgraded: Bool,
         didBegin: (@Sendable (HandshakeExchange) -> Void)?
     ) {
-        self.host = host
-        self.port = port
-        self.isSecure = isSecure
-        self.url = url
-        self.headers = headers
-        self.isReconnection = isReconnection
-        self.isUpgraded = isUpgraded
-        self.fields = fields
-        self.bytes = bytes
-        self.didBegin = didBegin
+        (self.request, self.url, self.isWebSocket) = (request, url, isWebSocket)
+        (self.isReconnection, self.isUpgraded, self.didBegin) = (isReconnection, isUpgraded, didBegin)
     }
 }
 
@@ -52,6 +38,34 @@ package struct ReceivedHandshake: Sendable {
     package var bodyBytes = 0
 
     package init() {}
+}
+
+/// What is known of the response to the current attempt of a handshake, while it is received.
+package final class HandshakeProgress: Sendable {
+    private struct Contents: Sendable {
+        var attempt: Int?
+        var received = ReceivedHandshake()
+    }
+
+    private let contents = Lock(Contents())
+
+    package init() {}
+
+    /// The number of the attempt whose response is being received; `nil` before its first byte.
+    package var attempt: Int? { contents.withLock { $0.attempt } }
+
+    package var received: ReceivedHandshake {
+        get { contents.withLock { $0.received } }
+        set { contents.withLock { $0.received = newValue } }
+    }
+
+    /// The first byte was received.
+    fileprivate func begin(_ attempt: Int) {
+        contents.withLock { contents in
+            contents.attempt = attempt
+            contents.received.start = .now
+        }
+    }
 }
 
 extension SessionManager {
@@ -81,6 +95,21 @@ extension SessionManager {
 extension StreamRequest {
     /// The number of the handshake's attempt, from 1; 0 after the handshake.
     package var handshakeAttempt: Int { connection.handshakeAttempt }
+
+    /// Reads the response to an attempt's handshake; returns `nil` if the connection ended first.
+    package func readHandshake(_ progress: HandshakeProgress) async throws -> UpgradeReader.Result? {
+        var reader = UpgradeReader()
+        defer { (progress.received.headBytes, progress.received.bodyBytes) = (reader.headBytes, reader.bodyBytes) }
+        var result: UpgradeReader.Result?
+        for try await piece in bytes() {
+            if progress.attempt == nil { progress.begin(handshakeAttempt) }
+            result = try reader.feed(piece)
+            if result != nil { break }
+        }
+        result = result ?? reader.end()
+        progress.received.head = result?.head
+        return result
+    }
 
     /// Ends the exchange of an attempt for the session's instruments. Does nothing if it has ended: the connection may have failed before.
     ///
@@ -150,7 +179,9 @@ private final class HandshakeOriginal: TaskConvertible {
 
     var urlRequest: URLRequest? { adapted.withLock { $0 } ?? given }
 
-    var target: (method: HTTPMethod?, url: String)? { (.get, urlRequest?.url?.absoluteString ?? "") }
+    var target: (method: HTTPMethod?, url: String)? {
+        (HTTPMethod(rawValue: given.httpMethod ?? "GET"), urlRequest?.url?.absoluteString ?? "")
+    }
 
     var isRepeatable: Bool { true }
 
@@ -160,10 +191,11 @@ private final class HandshakeOriginal: TaskConvertible {
     var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? { nil }
 
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
-        let request = try adapter?.adapt(given) ?? given
-        adapted.withLock { $0 = request }
-        let handshake = try make(request, session)
-        let stream = Streamable(host: handshake.host, port: handshake.port, isSecure: handshake.isSecure)
+        let adapted = try adapter?.adapt(given) ?? given
+        self.adapted.withLock { $0 = adapted }
+        let handshake = try make(adapted, session)
+        let request = handshake.request
+        let stream = Streamable(host: request.host, port: request.port, isSecure: request.isSecure)
         let work = try stream.validated().work(in: session, adapter: nil)
         connection.beginAttempt(handshake)
         return work

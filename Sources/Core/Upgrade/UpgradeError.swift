@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTransport
+
+/// Why a connection was not handed over to another protocol.
+public enum UpgradeError: Error, Sendable {
+    /// The server has responded with another status than 101, or with another protocol than the one that was asked for.
+    case upgradeRefused(UpgradeRefusal)
+    /// The server has closed the connection before it has responded.
+    case connectionClosed
+    /// What the server has sent is no response of HTTP/1.1: its head is malformed or longer than 64 KiB, or it has more than 32 interim
+    /// responses.
+    case malformedResponse
+}
+
+/// A response that refuses another protocol.
+public struct UpgradeRefusal: Sendable {
+    /// Its status and header fields.
+    public let responseHead: ResponseHead
+    /// The first 64 KiB of its body, as it was sent: content codings are not decoded. Empty if the server sends no length and keeps the
+    /// connection open.
+    public let body: Data
+
+    /// The status code.
+    public var status: Int { responseHead.statusCode }
+}
+
+extension UpgradeError: CustomStringConvertible {
+    /// The reason, without what the server has sent but its status.
+    public var description: String {
+        switch self {
+        case .upgradeRefused(let refusal) where refusal.status == 101: "The server has switched to another protocol than the one asked for"
+        case .upgradeRefused(let refusal): "The server has refused the protocol with status \(refusal.status)"
+        case .connectionClosed: "The server has closed the connection without a response"
+        case .malformedResponse: "The server's response is not one of HTTP/1.1"
+        }
+    }
+}
+
+extension UpgradeRefusal: CustomStringConvertible, CustomReflectable {
+    /// The status; not the fields or the body, which may have secrets.
+    public var description: String { "UpgradeRefusal(\(status))" }
+    /// Shows the status only.
+    public var customMirror: Mirror { Mirror(self, children: ["status": status]) }
+}
