@@ -25,13 +25,13 @@ let package = Package(
         .library(name: "CurlewDownloads", targets: ["CurlewDownloads"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewCache", "CurlewHTTP"]),
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
-        .library(name: "CurlewSigning", targets: ["CurlewSigning", "CurlewTransport", "CurlewHTTP"]),
+        .library(name: "CurlewSigning", targets: ["CurlewSigning", "CurlewCrypto", "CurlewTransport", "CurlewHTTP"]),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
         .library(name: "CurlewResilience", targets: ["CurlewResilience"] + layers),
         .library(name: "CurlewHAR", targets: ["CurlewHAR"] + layers),
         .library(name: "CurlewObservability", targets: ["CurlewObservability"] + layers),
-        .library(name: "CurlewRedis", targets: ["CurlewRedis", "CurlewResilience"] + layers),
+        .library(name: "CurlewRedis", targets: ["CurlewRedis", "CurlewCrypto", "CurlewResilience"] + layers),
         .library(name: "CurlewTesting", targets: ["CurlewTesting", "CurlewLoopback", "CurlewURLSession", "CurlewWebSocket"] + layers),
     ],
     traits: [
@@ -78,7 +78,8 @@ let package = Package(
         .target(name: "CurlewCache", dependencies: ["CurlewHTTP"], path: "Sources/Cache"),
         .target(name: "CurlewCookies", dependencies: ["CurlewHTTP", "CCurlew"], path: "Sources/Cookies"),
         .target(name: "CurlewJSON", dependencies: ["CurlewHTTP"], path: "Sources/JSON"),
-        .target(name: "CurlewSigning", dependencies: ["CurlewTransport", "CurlewHTTP"], path: "Sources/Signing"),
+        .target(name: "CurlewCrypto", dependencies: ["CurlewHTTP"], path: "Sources/Crypto"),
+        .target(name: "CurlewSigning", dependencies: ["CurlewCrypto", "CurlewTransport", "CurlewHTTP"], path: "Sources/Signing"),
         .target(name: "CurlewURLLoading", path: "Sources/URLLoading"),
         .target(name: "CurlewEncoding", dependencies: ["CurlewHTTP"], path: "Sources/Encoding"),
         .target(
@@ -132,7 +133,7 @@ let package = Package(
             path: "Sources/Observability"),
         .target(
             name: "CurlewRedis",
-            dependencies: core + ["CurlewResilience", .target(name: "CHiredis", condition: .when(traits: ["Redis"]))],
+            dependencies: core + ["CurlewCrypto", "CurlewResilience", .target(name: "CHiredis", condition: .when(traits: ["Redis"]))],
             path: "Sources/Redis"),
         // For tests of programs: transports, a clock and a server. The server knows nothing of the layers, so that their own tests have it.
         .target(name: "CLoopback"),
@@ -152,7 +153,8 @@ let package = Package(
         .testTarget(name: "CachingTests", dependencies: ["CurlewCaching", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(
-            name: "SigningTests", dependencies: core + ["CurlewSigning", "CurlewTestSupport", "CurlewTesting"], exclude: ["Vectors"]),
+            name: "SigningTests", dependencies: core + ["CurlewCrypto", "CurlewSigning", "CurlewTestSupport", "CurlewTesting"],
+            exclude: ["Vectors"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),
         .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "CoreTests", dependencies: core + ["CurlewCaching", "CurlewTesting", "CurlewTestSupport"]),
@@ -207,7 +209,7 @@ let package = Package(
             name: "FuzzTests",
             dependencies: core + [
                 "CCurlew", "CurlewCaching", "CurlewDownloads", "CurlewEvents", "CurlewJSON", "CurlewOperations", "CurlewServices",
-                "CurlewWebSocket",
+                "CurlewSigning", "CurlewWebSocket",
             ],
             exclude: ["Corpus", "Fuzzer"]),
         .testTarget(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #if Redis
+import CurlewCrypto
 import CurlewEncoding
 import CurlewHTTP
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#if Redis
-import CurlewEncoding
 import CurlewHTTP
 
 /// AES-256-GCM (NIST SP 800-38D) by the libcrypto that libcurl uses, whose functions are looked up in the process, so that the product links
 /// none itself.
-struct Cipher: Sendable {
+package struct Cipher: Sendable {
     typealias Make = @convention(c) () -> OpaquePointer?
     typealias Free = @convention(c) (OpaquePointer?) -> Void
     typealias Begin =
@@ -19,13 +17,13 @@ struct Cipher: Sendable {
     typealias Finish = @convention(c) (OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<Int32>?) -> Int32
     typealias Control = @convention(c) (OpaquePointer?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32
 
-    static let nonceLength = 12
-    static let tagLength = 16
+    package static let nonceLength = 12
+    package static let tagLength = 16
     private static let getTag: Int32 = 0x10
     private static let setTag: Int32 = 0x11
 
     /// The process' cipher; `nil` if it has no libcrypto.
-    static let system = Cipher()
+    package static let system = Cipher()
 
     private let algorithm: Make
     private let makeContext: Make
@@ -56,7 +54,7 @@ struct Cipher: Sendable {
     }
 
     /// Encrypts bytes; returns them and the tag, which also covers `context`. `nil` if libcrypto fails.
-    func seal(_ plain: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]) -> [UInt8]? {
+    package func seal(_ plain: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]) -> [UInt8]? {
         guard plain.count <= Int(Int32.max) - 64, let state = makeContext() else { return nil }
         defer { freeContext(state) }
         var (length, tag) = (Int32(0), [UInt8](repeating: 0, count: Self.tagLength))
@@ -73,7 +71,7 @@ struct Cipher: Sendable {
     }
 
     /// Decrypts what ``seal(_:key:nonce:context:)`` has returned; `nil` if anything was changed.
-    func open(_ sealed: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]) -> [UInt8]? {
+    package func open(_ sealed: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]) -> [UInt8]? {
         guard sealed.count >= Self.tagLength, sealed.count <= Int(Int32.max), let state = makeContext() else { return nil }
         defer { freeContext(state) }
         let bytes = Array(sealed.dropLast(Self.tagLength))
@@ -88,4 +86,3 @@ struct Cipher: Sendable {
         return Array(plain.prefix(Int(length)))
     }
 }
-#endif
