@@ -112,6 +112,9 @@ let publicTypes: [String: [Any.Type]] = [
     "Signing": [
         AWSChunkSigner.self, AWSCredentials.self, AWSCredentialsChain.self, AWSCredentialsError.self, (any AWSCredentialsProvider).self,
         AWSEnvironmentCredentials.self, AWSProfileCredentials.self, AWSSignatureV4.self, AWSSigner.self, AWSSigningError.self,
+        HMACWebhook.self, MessageComponent.self, MessageSignature.self, MessageSignatureError.self, MessageSigner.self,
+        MessageVerifier.self, SignableMessage.self, SignatureAlgorithm.self, SignatureInput.self, SigningKey.self, SigningKeyError.self,
+        StandardWebhook.self, VerificationKey.self, WebhookError.self, WebhookSigner.self,
     ],
     "Testing": [
         BodyPattern.self, Cassette.self, CassetteError.self, CassetteRedaction.self, MockConnection.self, MockRequest.self,

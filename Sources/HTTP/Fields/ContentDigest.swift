@@ -30,6 +30,9 @@ public struct ContentDigest: Sendable, Hashable {
         digests = Dictionary(uniqueKeysWithValues: algorithms.map { ($0, $0.digest(of: data)) })
     }
 
+    /// The digest by SHA-256 that was computed elsewhere.
+    package init(sha256 digest: [UInt8]) { digests = [.sha256: Data(digest)] }
+
     /// `nil` without a digest of a known algorithm and of its size.
     fileprivate init?(_ dictionary: StructuredFields.Dictionary) {
         var digests: [Algorithm: Data] = [:]

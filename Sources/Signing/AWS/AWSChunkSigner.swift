@@ -7,7 +7,7 @@ import CurlewHTTP
 /// [chunked uploads](https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming.html): all chunks but the last one have the same
 /// size, of at least 8 KiB.
 public struct AWSChunkSigner: Sendable {
-    private let key: SigningKey
+    private let key: AWSScopedKey
     private let payload: AWSSignatureV4.Payload
     /// The signature before, in hexadecimal digits; at first the request's.
     public private(set) var signature: String
@@ -29,7 +29,7 @@ public struct AWSChunkSigner: Sendable {
         else { throw .notChunked }
         self.payload = payload
         signature = String(authorization[mark.upperBound...])
-        key = SigningKey(signer, credentials, timestamp: timestamp)
+        key = AWSScopedKey(signer, credentials, timestamp: timestamp)
     }
 
     /// Returns the bytes to send in front of a chunk: the end of the one before, if there is one, the length and the signature.

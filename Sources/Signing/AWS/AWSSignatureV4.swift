@@ -63,7 +63,7 @@ public struct AWSSignatureV4: Sendable, Hashable {
         method: String, url: String, headers: HTTPHeaders, payload: Payload, credentials: AWSCredentials, at date: Date
     ) throws(AWSSigningError) -> HTTPHeaders {
         let target = try SigningTarget(url)
-        let key = SigningKey(self, credentials, timestamp: timestamp(at: date))
+        let key = AWSScopedKey(self, credentials, timestamp: timestamp(at: date))
         var fields: HTTPHeaders = ["X-Amz-Date": key.timestamp]
         if sendsContentHash || !payload.isDigest { fields.append(name: "X-Amz-Content-Sha256", value: payload.contentHash) }
         if let token = credentials.sessionToken { fields.append(name: "X-Amz-Security-Token", value: token) }
@@ -100,7 +100,7 @@ public struct AWSSignatureV4: Sendable, Hashable {
         guard (1...604_800).contains(seconds) else { throw .invalidExpiration(expiration) }
         var target = try SigningTarget(url)
         target.host = target.host.lowercased()
-        let key = SigningKey(self, credentials, timestamp: timestamp(at: date))
+        let key = AWSScopedKey(self, credentials, timestamp: timestamp(at: date))
         let canonical = canonicalFields(of: headers, host: target.host)
         target.setItem("X-Amz-Algorithm", Self.algorithm)
         target.setItem("X-Amz-Credential", "\(credentials.accessKeyID)/\(key.scope)")
@@ -141,7 +141,7 @@ public struct AWSSignatureV4: Sendable, Hashable {
     }
 
     private func signature(
-        by key: SigningKey, _ method: String, _ target: SigningTarget, _ fields: CanonicalFields, _ payload: Payload
+        by key: AWSScopedKey, _ method: String, _ target: SigningTarget, _ fields: CanonicalFields, _ payload: Payload
     ) -> String {
         let request = [
             method, target.path(by: pathRule), target.canonicalQuery, fields.lines, fields.names, payload.contentHash,

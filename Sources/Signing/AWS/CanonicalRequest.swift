@@ -11,19 +11,9 @@ struct SigningTarget {
     private var items: [(name: String, value: String)]
 
     init(_ url: String) throws(AWSSigningError) {
-        var text = url
-        let origin = text.withUTF8 { bytes in
-            HTTPOrigin.parts(of: UnsafeRawBufferPointer(bytes)[...]).map { scheme, host, port in
-                let name = String(decoding: host, as: UTF8.self).bracketed
-                return (scheme: scheme, host: port == HTTPOrigin.defaultPort(of: scheme) ? name : "\(name):\(port)")
-            }
-        }
-        guard let origin, let authority = url.authority else { throw .invalidURL(url) }
-        (scheme, host) = origin
-        let rest = url.utf8[authority.endIndex...].prefix { $0 != UInt8(ascii: "#") }
-        let path = rest.prefix { $0 != UInt8(ascii: "?") }
-        self.path = path.isEmpty ? "/" : String(Substring(path))
-        items = rest[path.endIndex...].dropFirst().split(separator: UInt8(ascii: "&")).map { item in
+        guard let parts = URLParts(url) else { throw .invalidURL(url) }
+        (scheme, host, path) = (parts.scheme, parts.host, parts.path)
+        items = (parts.query ?? "").utf8.split(separator: UInt8(ascii: "&")).map { item in
             let name = item.prefix { $0 != UInt8(ascii: "=") }
             return (Self.encoded(name), Self.encoded(item[name.endIndex...].dropFirst()))
         }
@@ -103,7 +93,7 @@ struct CanonicalFields {
 }
 
 /// The key of a day, a region and a service, with the time and scope that it signs with each text.
-struct SigningKey {
+struct AWSScopedKey {
     let timestamp: String
     let scope: String
     private let bytes: [UInt8]
