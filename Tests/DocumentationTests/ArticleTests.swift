@@ -37,6 +37,7 @@ final class Meter: Sendable {
         "Reach.md": "DocumentationTests/ReachGuideTests.swift",
         "RequestsAsValues.md": "ServicesTests/ValuesGuideTests.swift",
         "ServerSentEvents.md": "EventsTests/GuideTests.swift",
+        "SigningRequests.md": "SigningTests/GuideTests.swift",
         "TestingWithCurlew.md": "TestingTests/GuideTests.swift",
         "WebSockets.md": "WebSocketTests/GuideTests.swift",
     ]
