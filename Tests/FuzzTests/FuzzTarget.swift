@@ -21,7 +21,7 @@ struct FuzzTarget: Sendable {
 
     static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
 
-    static let all = messages + cache + cookies + layers + texts + limits + partitions
+    static let all = messages + cache + cookies + layers + texts + limits + partitions + signatures
 
     private static let messages = [
         FuzzTarget(name: "response-head", check: responseHead), FuzzTarget(name: "transfer-lines", check: transferLines),
