@@ -46,6 +46,13 @@ extension CurlewError {
     /// The first 64 KiB of the body of a refused response, if that is text: ``FailedRequest/body``.
     public var responseBody: String? { request?.body }
 
+    /// The body of a refused response as a `validate(decoding:)` has decoded it: ``FailedRequest/decodedBody``. `nil` for another type.
+    ///
+    /// ```swift
+    /// catch { if let problem = error.asCurlewError?.decodedBody(as: APIError.self) { show(problem.message) } }
+    /// ```
+    public func decodedBody<Value>(as type: Value.Type = Value.self) -> Value? { request?.decodedBody as? Value }
+
     /// The error that caused this one: of an encoder, a decoder or a file. `nil` without one.
     public var underlyingError: (any Error)? {
         switch self {

@@ -18,6 +18,8 @@ public struct FailedRequest: Sendable, Hashable {
     public private(set) var attempt: Int
     /// The status of the attempt's response; `nil` if none was received.
     public let statusCode: Int?
+    /// The header fields of the attempt's response; empty if none was received. Descriptions and reflection do not show them.
+    public let headers: HTTPHeaders
     /// The `Content-Type` of the attempt's response; `nil` without one.
     public let contentType: String?
     /// The first 64 KiB of the body of a response that a built-in validation refused, as text, cut between two characters.
@@ -33,21 +35,29 @@ public struct FailedRequest: Sendable, Hashable {
     public let bodyData: Data?
     /// Whether the body is longer than ``bodyData``, or was not received to its end.
     public let isBodyCut: Bool
+    /// What a `validate(decoding:)` has decoded the body of a refused response as: of the whole body, also where ``bodyData`` is cut.
+    ///
+    /// `nil` if none was to, or could. Not redacted; descriptions and reflection do not show it, and it does not count for equality.
+    public var decodedBody: (any Sendable)? { decoded.value }
+    private let decoded: DecodedBody
 
     /// Creates a description of a failed request; the URL is redacted.
     public init(
-        id: UInt64 = 0, method: HTTPMethod? = nil, url: String, attempt: Int = 0, statusCode: Int? = nil, contentType: String? = nil,
-        body: String? = nil, bodyData: Data? = nil, isBodyCut: Bool = false
+        id: UInt64 = 0, method: HTTPMethod? = nil, url: String, attempt: Int = 0, statusCode: Int? = nil, headers: HTTPHeaders = [:],
+        contentType: String? = nil, body: String? = nil, bodyData: Data? = nil, isBodyCut: Bool = false,
+        decodedBody: (any Sendable)? = nil
     ) {
         self.id = id
         self.method = method
         self.url = Redaction.current.url(url)
         self.attempt = attempt
         self.statusCode = statusCode
+        self.headers = headers
         self.contentType = contentType
         self.body = body
         self.bodyData = bodyData
         self.isBodyCut = isBodyCut
+        decoded = DecodedBody(value: decodedBody)
     }
 
     /// Returns the same with a number.
@@ -65,13 +75,21 @@ public struct FailedRequest: Sendable, Hashable {
     }
 }
 
+/// A decoded body, which is equal to every other one: the bytes are compared.
+private struct DecodedBody: Hashable, Sendable {
+    let value: (any Sendable)?
+
+    static func == (lhs: DecodedBody, rhs: DecodedBody) -> Bool { true }
+    func hash(into hasher: inout Hasher) {}
+}
+
 // MARK: - CustomStringConvertible
 
 extension FailedRequest: CustomStringConvertible, CustomReflectable {
     /// Method, URL, attempt and status, as far as they are known, in a line: `GET https://example.org/ (attempt 2, status 404)`.
     public var description: String { text(hasStatus: true) }
 
-    /// All properties but the body as text and as bytes.
+    /// All properties but the header fields, and the body as text, as bytes and decoded.
     public var customMirror: Mirror {
         .redacted(
             self,

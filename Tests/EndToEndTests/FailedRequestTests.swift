@@ -64,7 +64,8 @@ import Testing
             failed
                 == FailedRequest(
                     id: request.id, method: .get, url: server.url("/text?access_token=s3cret"), attempt: 2, statusCode: 404,
-                    contentType: "text/plain", body: "no such user", bodyData: Data("no such user".utf8)))
+                    headers: request.responseHead?.headers ?? [:], contentType: "text/plain", body: "no such user",
+                    bodyData: Data("no such user".utf8)))
         #expect(error.statusCode == 404)
         #expect(error.responseBody == "no such user")
         #expect("\(error)" == "GET \(server.url("/text?access_token=<hidden>")) (attempt 2): status 404 is not acceptable")

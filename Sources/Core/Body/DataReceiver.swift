@@ -151,10 +151,10 @@ final class DataReceiver: BodyReceiver {
     var refusedBody: RefusedBody? { state.withLock { $0.refused } }
 
     /// Receives no more than the beginning of the body, which was refused at its head. Returns `false` if that was done before.
-    func keepRefusedBody() -> Bool {
+    func keepRefusedBody(upTo limit: Int) -> Bool {
         state.withLock { state in
             guard state.refused == nil else { return false }
-            state.refused = RefusedBody()
+            state.refused = RefusedBody(upTo: limit)
             return true
         }
     }

@@ -127,9 +127,12 @@ extension RequestDriver {
         }
         fail(error)
         guard let receiver = body as? DataReceiver else { return .cancel }
-        if receiver.keepRefusedBody(), let task {
+        let decoders = state.withLock { $0.refusalDecoders }
+        let limit = decoders.map(\.limit).max().map { max($0, RefusedBody.limit) }
+        if receiver.keepRefusedBody(upTo: limit ?? RefusedBody.limit), let task {
             // The bytes received by then are enough.
-            session.systemTimers.start(after: RefusedBody.timeout) { [weak self, weak task] in
+            let timeout = limit == nil ? RefusedBody.timeout : RefusedBody.decodingTimeout
+            session.systemTimers.start(after: timeout) { [weak self, weak task] in
                 if let task, self?.task === task { task.endTransfer() }
             }
         }

@@ -36,25 +36,28 @@ extension RequestDriver {
     func describing(_ error: any Error, of request: Request) -> any Error {
         guard let error = error as? CurlewError else { return error }
         if let known = error.request { return known.id == 0 ? error.describing(known.identified(by: requestID)) : error }
-        let (task, head, retries) = state.withLock { ($0.task, $0.attempt.head, $0.retryCount) }
+        let (task, head, retries, decoders) = state.withLock { ($0.task, $0.attempt.head, $0.retryCount, $0.refusalDecoders) }
         guard let target = task?.target ?? (try? request.original.get())?.original.target else {
             return error.describing(FailedRequest(id: requestID, url: ""))
         }
         let isRefused = error.isResponseValidationError
         // One byte more shows whether the body is longer. Reads the file of a download, on the session's queue.
-        let received = isRefused ? body.beginning(FailedRequest.bodyLimit + 1) : nil
+        let limit = decoders.reduce(FailedRequest.bodyLimit) { max($0, $1.limit) }
+        let received = isRefused ? body.beginning(limit + 1) : nil
         let contentType = head?.value(for: "Content-Type")
-        let isCut = isRefused && (body as? DataReceiver)?.refusedBody?.isCut ?? ((received?.count ?? 0) > FailedRequest.bodyLimit)
+        let isPartial = isRefused && (body as? DataReceiver)?.refusedBody?.isCut ?? false
+        let isCut = isPartial || (received?.count ?? 0) > FailedRequest.bodyLimit
+        let decoded = isPartial ? nil : received.flatMap { body in inContext { decoders.decode(body) } }
         return error.describing(
             FailedRequest(
                 id: requestID, method: target.method, url: target.url, attempt: Int(retries) + 1, statusCode: head?.statusCode,
-                contentType: contentType,
+                headers: head?.headers ?? [:], contentType: contentType,
                 body: received.flatMap {
                     BodyExcerpt.text(of: $0, limit: FailedRequest.bodyLimit, isCut: isCut, contentType: contentType)
                 },
                 // Not a slice, which would retain the whole body.
                 bodyData: received.map { $0.count > FailedRequest.bodyLimit ? Data($0.prefix(FailedRequest.bodyLimit)) : $0 },
-                isBodyCut: isCut))
+                isBodyCut: isCut, decodedBody: decoded))
     }
 }
 

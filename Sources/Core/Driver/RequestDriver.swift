@@ -282,15 +282,17 @@ final class RequestDriver: Sendable {
     /// Validates the response, commits the body, and finishes or retries the request.
     ///
     /// - Parameters:
-    ///   - isOnQueue: whether this is the session's queue, on which users' validators run.
+    ///   - isOnQueue: whether this is the session's queue, on which users' validators and decoders run.
     ///   - commits: whether the body was settled.
     func validate(_ request: Request, isOnQueue: Bool, commits: Bool) {
-        while let validator = state.withLock({ $0.takeValidator() }) {
+        while let (validator, decodes) = state.withLock({ state in
+            state.takeValidator().map { ($0, !state.refusalDecoders.isEmpty) }
+        }) {
             if case .awaited(let validation) = validator {
                 guard !state.withLock({ $0.attempt.error != nil }) else { continue }
                 return awaitValidation(validation, of: request, commits: commits)
             }
-            guard isOnQueue || !validator.isCustom else {
+            guard isOnQueue || !validator.isCustom && !decodes else {
                 return session.queue.async { [self] in
                     run(validator, on: request)
                     validate(request, isOnQueue: true, commits: commits)

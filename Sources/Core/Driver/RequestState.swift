@@ -130,6 +130,12 @@ struct RequestState {
         return validators[attempt.nextValidator]
     }
 
+    /// The decoders of the attempt's body, if its status is refused.
+    var refusalDecoders: [RefusalDecoder] {
+        guard let status = attempt.head?.statusCode else { return [] }
+        return validators.compactMap { $0.decoder(for: status) }
+    }
+
     /// Notes why the request fails; the first reason counts.
     mutating func fail(_ error: any Error) {
         if attempt.error == nil { attempt.error = error }

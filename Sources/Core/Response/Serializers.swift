@@ -74,11 +74,16 @@ package enum Serializers {
                 throw failure(.inputDataNilOrZeroLength)
             }
             do {
-                if decoder is PropertyListDecoder { try PropertyListBounds.check(data, limitsText: true) }
-                return try decoder.decode(Value.self, from: data)
+                return try decode(type, from: data, decoder)
             } catch {
                 throw failure(.decodingFailed(error: error))
             }
         }
+    }
+
+    /// Decodes a value, of a property list only within bounds.
+    static func decode<Value: Decodable & Sendable>(_ type: Value.Type, from data: Data, _ decoder: any DataDecoder) throws -> Value {
+        if decoder is PropertyListDecoder { try PropertyListBounds.check(data, limitsText: true) }
+        return try decoder.decode(type, from: data)
     }
 }

@@ -38,13 +38,8 @@ extension Request {
             })
     }
 
-    fileprivate func addStatusValidator<S: Sequence>(_ statusCodes: S) where S.Element == Int {
-        if let range = statusCodes as? Range<Int> {
-            addValidator(.statusCodes(range))
-        } else {
-            let codes = Set(statusCodes)
-            addValidator(.listedStatusCodes(codes))
-        }
+    fileprivate func addStatusValidator(_ statusCodes: some Sequence<Int>, _ decoder: RefusalDecoder? = nil) {
+        addValidator(.statusCodes(StatusCodes(statusCodes), decoder))
     }
 
     /// Adds validations of the status, and of the content type against the request's `Accept`; without one, any content type passes.
@@ -88,6 +83,38 @@ extension DataRequest {
     @discardableResult
     public func validate<S: Sequence>(statusCode acceptableStatusCodes: S) -> Self where S.Element == Int {
         addStatusValidator(acceptableStatusCodes)
+        return self
+    }
+
+    /// Accepts only these statuses, and decodes the body of a response with another one as the API's error.
+    ///
+    /// ```swift
+    /// do {
+    ///     return try await manager.request(url).validate(decoding: APIError.self).serializingDecodable(User.self).value
+    /// } catch {
+    ///     guard let problem = error.asCurlewError?.decodedBody(as: APIError.self) else { throw error }
+    ///     show(problem.message)
+    /// }
+    /// ```
+    ///
+    /// The error is that of the validation, with the value as ``/CurlewHTTP/CurlewError/decodedBody(as:)``, also for retriers; its request has
+    /// status and fields. A body that is empty, too large or not of this type leaves it without a value. The decoder is called on the
+    /// session's queue. Of several types, the first that the body can be decoded as counts.
+    ///
+    /// A body that is read as it is received is refused at its head: up to this size is then received for the decoder in at most ten
+    /// seconds, and nothing for the reader. One that is handed to a closure by a request for data is not decoded.
+    ///
+    /// - Parameters:
+    ///   - acceptableStatusCodes: 200 to 299 by default.
+    ///   - type: the type of the API's errors.
+    ///   - decoder: a `JSONDecoder` by default.
+    ///   - maximumSize: the largest body that is decoded, in bytes; 1 MiB by default.
+    @discardableResult
+    public func validate<Body: Decodable & Sendable>(
+        statusCode acceptableStatusCodes: some Sequence<Int> = 200..<300, decoding type: Body.Type,
+        decoder: any DataDecoder = JSONDecoder(), maximumSize: Int = 1 << 20
+    ) -> Self {
+        addStatusValidator(acceptableStatusCodes, RefusalDecoder(type, decoder, limit: maximumSize))
         return self
     }
 
@@ -146,6 +173,17 @@ extension DownloadRequest {
     @discardableResult
     public func validate<S: Sequence>(statusCode acceptableStatusCodes: S) -> Self where S.Element == Int {
         addStatusValidator(acceptableStatusCodes)
+        return self
+    }
+
+    /// Accepts only these statuses, and decodes the body of a response with another one as the API's error. As
+    /// ``DataRequest/validate(statusCode:decoding:decoder:maximumSize:)``; the body is read from its file.
+    @discardableResult
+    public func validate<Body: Decodable & Sendable>(
+        statusCode acceptableStatusCodes: some Sequence<Int> = 200..<300, decoding type: Body.Type,
+        decoder: any DataDecoder = JSONDecoder(), maximumSize: Int = 1 << 20
+    ) -> Self {
+        addStatusValidator(acceptableStatusCodes, RefusalDecoder(type, decoder, limit: maximumSize))
         return self
     }
 

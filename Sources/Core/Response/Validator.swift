@@ -5,10 +5,8 @@ import CurlewTransport
 
 /// A validation of a request's response.
 enum Validator: Sendable {
-    /// The status is in this range.
-    case statusCodes(Range<Int>)
-    /// The status is one of these.
-    case listedStatusCodes(Set<Int>)
+    /// The status is one of these. The decoder, if there is one, decodes the body of a response with another one.
+    case statusCodes(StatusCodes, RefusalDecoder? = nil)
     /// The content type is one of these.
     case contentTypes([String])
     /// The user's closure, which must run on the session's queue.
@@ -23,6 +21,11 @@ enum Validator: Sendable {
         case .custom, .awaited: true
         default: false
         }
+    }
+
+    /// The decoder of the body of a refused response with a status; `nil` for none, and for a status that is accepted.
+    func decoder(for status: Int) -> RefusalDecoder? {
+        if case .statusCodes(let codes, let decoder) = self, !codes.contains(status) { decoder } else { nil }
     }
 
     /// Whether a response without a body passes unchecked.
@@ -43,11 +46,25 @@ enum Validator: Sendable {
     /// Returns the error for a head that is not acceptable; `nil` if it is, and for a custom validation.
     func failure(of head: ResponseHead) -> CurlewError? {
         switch self {
-        case .statusCodes(let range): range.contains(head.statusCode) ? nil : .unacceptableStatus(of: head)
-        case .listedStatusCodes(let codes): codes.contains(head.statusCode) ? nil : .unacceptableStatus(of: head)
+        case .statusCodes(let codes, _): codes.contains(head.statusCode) ? nil : .unacceptableStatus(of: head)
         case .contentTypes(let acceptable):
             MediaType.failure(of: head.value(for: "Content-Type"), among: acceptable).map { .responseValidationFailed(reason: $0) }
         case .custom, .awaited: nil
+        }
+    }
+}
+
+/// Acceptable statuses.
+enum StatusCodes: Sendable {
+    case range(Range<Int>)
+    case listed(Set<Int>)
+
+    init(_ codes: some Sequence<Int>) { self = (codes as? Range<Int>).map { .range($0) } ?? .listed(Set(codes)) }
+
+    func contains(_ code: Int) -> Bool {
+        switch self {
+        case .range(let range): range.contains(code)
+        case .listed(let codes): codes.contains(code)
         }
     }
 }

@@ -91,10 +91,12 @@ extension ProblemDetails: Codable {
 }
 
 extension CurlewError {
-    /// The problem details in the body of a refused response (RFC 9457); `nil` for another body, and for one of more than 64 KiB.
+    /// The problem details in the body of a refused response (RFC 9457); `nil` for another body, and for one of more than 64 KiB that no
+    /// `validate(decoding: ProblemDetails.self)` has decoded.
     ///
     /// Decoded at each access.
     public var problemDetails: ProblemDetails? {
+        if let decoded = decodedBody(as: ProblemDetails.self) { return decoded }
         guard let request, let body = request.bodyData else { return nil }
         return ProblemDetails(body, contentType: request.contentType)
     }

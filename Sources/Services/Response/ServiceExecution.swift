@@ -162,7 +162,7 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         _ prepared: Prepared, by manager: SessionManager, _ options: RequestOptions?, _ progress: inout Progress
     ) async throws -> Success {
         // Validated, so that the retriers of the session and of the options see a status that is not accepted.
-        let dataRequest = try await start(prepared, by: manager, options).validate(statusCode: request.acceptedStatusCodes)
+        let dataRequest = validated(try await start(prepared, by: manager, options))
         defer { progress.sentCount += Int(dataRequest.retryCount) + 1 }
         let response = try await withTimeout(request.timeout, dataRequest) {
             await dataRequest.serializingResponse(using: Self.plain).response
@@ -179,6 +179,11 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         return Success(
             result: try request.decode(data), header: headers, requestURL: prepared.urlRequest.url,
             responseURL: response.response?.url)
+    }
+
+    private func validated(_ dataRequest: DataRequest) -> DataRequest {
+        guard let type = service.errorBodyType else { return dataRequest.validate(statusCode: request.acceptedStatusCodes) }
+        return dataRequest.validate(statusCode: request.acceptedStatusCodes, decoding: type, decoder: service.errorBodyDecoder)
     }
 
     private func start(_ prepared: Prepared, by manager: SessionManager, _ options: RequestOptions?) async throws -> DataRequest {

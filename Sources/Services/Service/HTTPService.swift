@@ -45,6 +45,14 @@ public protocol HTTPService: Sendable {
     /// still a failure then is that of the attempt, which the retrier of the service is asked about.
     var requestOptions: RequestOptions? { get }
 
+    /// The type as which the body of a response is decoded whose status a request does not accept, up to 1 MiB; `nil`, the default, for none.
+    ///
+    /// ``ServiceError/decodedBody(as:)`` is the value. A body that is not of this type leaves the error without one.
+    var errorBodyType: (any (Decodable & Sendable).Type)? { get }
+
+    /// The decoder for ``errorBodyType``; by default a `JSONDecoder` that converts keys in snake case to camel case.
+    var errorBodyDecoder: any DataDecoder { get }
+
     /// Makes the retriers of requests; by default, requests are not retried.
     var retrierFactory: any ServiceRetrierFactory { get }
 
@@ -68,6 +76,10 @@ extension HTTPService {
     public var sessionManager: SessionManager { ServiceSessions.manager(for: sessionConfiguration) }
     /// `nil`: the session's.
     public var requestOptions: RequestOptions? { nil }
+    /// `nil`: the body is not decoded.
+    public var errorBodyType: (any (Decodable & Sendable).Type)? { nil }
+    /// A `JSONDecoder` that converts keys in snake case to camel case.
+    public var errorBodyDecoder: any DataDecoder { JSONDecoder.forServices(fromSnakeCase: true) }
     /// Retriers that never retry.
     public var retrierFactory: any ServiceRetrierFactory { NilServiceRetrier.factory() }
     /// A hook that does nothing.
@@ -91,6 +103,8 @@ public struct AnyHTTPService: HTTPService {
     public let sessionConfiguration: SessionConfiguration?
     /// The settings of requests and streams.
     public let requestOptions: RequestOptions?
+    /// The type as which the body of a response is decoded whose status is not accepted.
+    public let errorBodyType: (any (Decodable & Sendable).Type)?
     /// Makes the retriers.
     public let retrierFactory: any ServiceRetrierFactory
     /// Observes requests and their completion.
@@ -101,8 +115,8 @@ public struct AnyHTTPService: HTTPService {
     public init(
         at apiURL: any URLConvertible, usesSecureProtocol: Bool? = true, header: HTTPHeaders = [:],
         asyncHeader: @escaping @Sendable () async throws -> HTTPHeaders = { [:] }, sessionConfiguration: SessionConfiguration? = nil,
-        requestOptions: RequestOptions? = nil, retrierFactory: any ServiceRetrierFactory = NilServiceRetrier.factory(),
-        hook: any ServiceHook = NilServiceHook()
+        requestOptions: RequestOptions? = nil, errorBodyType: (any (Decodable & Sendable).Type)? = nil,
+        retrierFactory: any ServiceRetrierFactory = NilServiceRetrier.factory(), hook: any ServiceHook = NilServiceHook()
     ) {
         self.apiURL = apiURL
         self.usesSecureProtocol = usesSecureProtocol
@@ -110,6 +124,7 @@ public struct AnyHTTPService: HTTPService {
         makeAsyncHeader = asyncHeader
         self.sessionConfiguration = sessionConfiguration
         self.requestOptions = requestOptions
+        self.errorBodyType = errorBodyType
         self.retrierFactory = retrierFactory
         self.hook = hook
     }

@@ -69,6 +69,9 @@ extension ServiceError {
         }
     }
 
+    /// The body of a response whose status is not accepted, decoded as ``HTTPService/errorBodyType``; `nil` for another type.
+    public func decodedBody<Value>(as type: Value.Type = Value.self) -> Value? { request?.decodedBody as? Value }
+
     /// The status that is not accepted.
     private var statusCode: Int? { if case .requestFailed(let status, _, _) = self { status } else { nil } }
 

@@ -226,7 +226,7 @@ import Testing
         let driver = RequestDriver(session: manager.session, sessionDelegate: manager.delegate, body: receiver, settings: nil)
         let request = manager.perform(Request(original: .success(.data(try Requestable("http://mock/", .get, nil), nil)), driver: driver))
         receiver.request.withLock { $0 = request }
-        driver.state.withLock { $0.add(.statusCodes(200..<300)) }
+        driver.state.withLock { $0.add(.statusCodes(.range(200..<300))) }
         request.resume()
         await request.waitForEnd()
         receiver.request.withLock { $0 = nil }
