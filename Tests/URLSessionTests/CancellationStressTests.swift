@@ -16,6 +16,7 @@ import Testing
         let large = try #require(URL(string: server.url("/bytes/300000")))
         // The second half with a delegate, whose calls are between the end of a transfer and that of the call.
         let perTask = Self.count / 2 / Self.tasks
+        let longest = try await longestMoment(large, in: session)
         let tally = await withTaskGroup(of: Tally.self) { group in
             for index in 0..<Self.tasks {
                 group.addTask {
@@ -24,7 +25,7 @@ import Testing
                     for round in 0..<perTask {
                         let url = generator.next() % 4 == 0 ? large : small
                         let call = Task { round % 2 == 0 ? try await data(url, in: session) : try await bytes(url, in: session) }
-                        await moment(&generator)
+                        await moment(&generator, longest)
                         call.cancel()
                         tally.note(await call.result, expected: url == large ? 300_000 : 500)
                     }
@@ -54,9 +55,20 @@ import Testing
         return count
     }
 
-    /// Lets up to 33 milliseconds pass, mostly much less: from before the request is made to after its end.
-    private func moment(_ generator: inout SplitMix) async {
-        let time = Duration.microseconds(Int64(1 << (generator.next() % 16)))
+    /// Four times as long as as many calls take that are not cancelled, but at least 33 milliseconds: a sanitizer, or another program, makes
+    /// all of them ten times slower.
+    private func longestMoment(_ url: URL, in session: URLSession) async throws -> Duration {
+        let start = ContinuousClock.now
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<Self.tasks { group.addTask { try await bytes(url, in: session) } }
+            try await group.waitForAll()
+        }
+        return max(start.duration(to: .now) * 4, .milliseconds(33))
+    }
+
+    /// Lets up to the longest moment pass, mostly much less: from before the request is made to after its end.
+    private func moment(_ generator: inout SplitMix, _ longest: Duration) async {
+        let time = longest / Int(1 << (generator.next() % 16))
         let start = ContinuousClock.now
         while start.duration(to: .now) < time { await Task.yield() }
     }

@@ -90,7 +90,7 @@ import Testing
 
     @Test(
         "the number of challenges is limited, and the stack does not grow with them",
-        arguments: [nil, .performDefaultHandling, .rejectProtectionSpace] as [URLSession.AuthChallengeDisposition?], [1_500, 100_000])
+        arguments: [nil, .performDefaultHandling, .rejectProtectionSpace] as [URLSession.AuthChallengeDisposition?], [1_500, 20_000])
     func manyChallenges(disposition: URLSession.AuthChallengeDisposition?, count: Int) async {
         let mock = MockTransport.answering(401, ["WWW-Authenticate": String(repeating: "Basic,", count: count)], "who are you")
         let manager = SessionManager(mock: mock)
