@@ -101,7 +101,7 @@ extension SessionManager {
         var transfer = TransferRequest(url: url, method: .get, headers: headers, body: nil, prepared: session.options)
         change(&transfer)
         options?.apply(to: &transfer.options)
-        if let signer = options?.signer ?? session.configuration.signer { transfer.signing = RequestSigning(signer, body: nil) }
+        if let signer = session.signer(for: options) { transfer.signing = RequestSigning(signer, body: nil) }
         return session.firstExchange(of: transfer)
     }
 }

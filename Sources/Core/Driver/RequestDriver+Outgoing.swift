@@ -42,7 +42,7 @@ extension RequestDriver {
         return outgoing
     }
 
-    var signer: (any ExchangeSigner)? { settings?.options.signer ?? session.configuration.signer }
+    var signer: (any ExchangeSigner)? { session.signer(for: settings?.options) }
 
     /// Whether the last step before an exchange may take long: stores are in files, or a signer digests the body.
     func preparesOnQueue(_ request: @autoclosure () -> TransferRequest?) -> Bool {
@@ -67,5 +67,12 @@ extension RequestDriver {
 
     private func isSameOrigin(_ url: String, as original: String) -> Bool {
         original == url || Origin(session.hsts?.upgraded(original) ?? original) == Origin(url)
+    }
+}
+
+extension Session {
+    /// The signer of a request with options.
+    func signer(for options: RequestOptions?) -> (any ExchangeSigner)? {
+        options?.withholdsCredentials == true ? nil : options?.signer ?? configuration.signer
     }
 }

@@ -96,6 +96,9 @@ public struct RequestOptions: Sendable {
     /// request's own.
     package var certificateURL: String?
 
+    /// Whether the request is sent without credentials, also those of the session and of adapters, and without a signature.
+    package private(set) var withholdsCredentials = false
+
     /// The object of a layer above whose request it is; `nil`, the default, for none.
     package var ownership: RequestOwnership?
 
@@ -184,6 +187,14 @@ extension RequestOptions {
     public var resolver: HostResolver? {
         get { routing?.options.resolver }
         set { routingOptions.resolver = newValue }
+    }
+
+    /// Returns the settings of a request to which a server has led, for another origin than that of a URL, to which the credentials belong.
+    package func withoutCredentials(of url: String) -> RequestOptions {
+        var result = self
+        result.withholdsCredentials = true
+        result.certificateURL = url
+        return result
     }
 
     /// Returns these options, with others in place of those that are not set. The deadline is not taken over: it counts from a call of its own.

@@ -31,6 +31,9 @@ extension TransferRequest {
                 connect: settings.options.connectTimeout, firstByte: settings.options.firstByteTimeout, idle: settings.options.idleTimeout,
                 total: settings.options.totalTimeout)
         }
+        if settings.options.withholdsCredentials {
+            (settings.options.redirects ?? session.configuration.redirects).removeCredentials(from: &headers)
+        }
         if settings.options.isServerWide { try addressServer() }
         if let policy = settings.options.cachePolicy { try setCachePolicy(policy, session.configuration) }
         if let priority = settings.options.priority {

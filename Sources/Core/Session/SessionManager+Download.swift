@@ -144,7 +144,7 @@ extension SessionManager {
             DownloadRequest(
                 original: original(Request.RequestTask.download) {
                     let secrets = settings?.options.redirects?.sensitiveHeaders ?? []
-                    let signer = settings?.options.signer ?? session.configuration.signer
+                    let signer = session.signer(for: settings?.options)
                     return Downloadable(request: try make(), resumption: resumption, sensitiveHeaders: secrets, signer: signer)
                 },
                 session: session, sessionDelegate: delegate,

@@ -2,17 +2,18 @@
 import CurlewCore
 import CurlewHTTP
 
-/// A request for one page: the base request with other query items or another URL, and its own decoding. Paginators make them, and hooks
-/// and retriers receive them.
+/// A request for one page: the base request with other query items, another URL, or the parts of a `URLRequest`, and its own decoding.
+/// Paginators make them, and hooks and retriers receive them.
 public struct PageRequest<Base: ServiceRequest, Result: Sendable>: ServiceRequest {
     /// The request whose page this is.
     public let base: Base
     let location: PageLocation
+    /// The URL of the first page, if this one is at another origin and is sent without the credentials of that.
+    var foreignTo: String?
     let decodePage: @Sendable (Data) throws -> Result
 
-    private var ownURL: URL? {
-        if case .url(let url) = location { url } else { nil }
-    }
+    private var ownURL: URL? { location.ownURL }
+    private var ownRequest: URLRequest? { if case .request(let request) = location { request } else { nil } }
 
     /// Whether the page's own URL is `https`; without one, the base's setting.
     public var usesSecureProtocol: Bool? {
@@ -34,38 +35,23 @@ public struct PageRequest<Base: ServiceRequest, Result: Sendable>: ServiceReques
     /// The base's timeout.
     public var timeout: Duration? { base.timeout }
     /// The base's settings.
-    public var requestOptions: RequestOptions? { base.requestOptions }
-    /// The base's method.
-    public var method: HTTPMethod { base.method }
+    public var requestOptions: RequestOptions? {
+        foreignTo.map { (base.requestOptions ?? RequestOptions()).withoutCredentials(of: $0) } ?? base.requestOptions
+    }
+    /// The method of the page's own request, or the base's.
+    public var method: HTTPMethod { ownRequest.flatMap { HTTPMethod(rawValue: $0.httpMethod ?? "GET") } ?? base.method }
     /// The base's body.
     public var body: any HTTPBody { base.body }
-    /// Prepares the request as the base does.
-    public func prepare(_ request: URLRequest) throws -> URLRequest { try base.prepare(request) }
+    /// Prepares the request as the base does, with the fields and the body of the page's own request.
+    public func prepare(_ request: URLRequest) throws -> URLRequest {
+        guard let ownRequest else { return try base.prepare(request) }
+        var request = request
+        for (name, value) in ownRequest.allHTTPHeaderFields ?? [:] { request.setField(name, value) }
+        request.httpBody = ownRequest.httpBody
+        return try base.prepare(request)
+    }
     /// The base's accepted status codes.
     public var acceptedStatusCodes: ClosedRange<Int> { base.acceptedStatusCodes }
     /// Decodes the page.
     public func decode(_ data: Data) throws -> Result { try decodePage(data) }
-}
-
-/// Where a page is found.
-public enum PageLocation: Sendable, Hashable {
-    /// At the request's URL, with these items replacing items of the same name in its query.
-    case query(HTTPQuery)
-    /// At its own URL.
-    case url(URL)
-}
-
-// MARK: - Descriptions
-
-extension PageLocation: CustomStringConvertible, CustomReflectable {
-    /// The query or the URL, redacted (``/CurlewHTTP/Redaction``).
-    public var description: String {
-        switch self {
-        case .query(let query): query.description
-        case .url(let url): url.absoluteString.redactedURL
-        }
-    }
-
-    /// Empty, so that reflection shows no more than the description does.
-    public var customMirror: Mirror { .redacted(self) }
 }

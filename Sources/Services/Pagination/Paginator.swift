@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 
 /// The pages of a request from a service that numbers them: each is the request with `page` and `chunk` in its query.

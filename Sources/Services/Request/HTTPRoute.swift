@@ -93,20 +93,6 @@ extension HTTPRoute: CustomStringConvertible {
     public var description: String { segments.joined(separator: "/") }
 }
 
-/// Returns the value's description; for an optional, that of the wrapped value, or `nil` if there is none.
-func describe(_ value: Any) -> String? {
-    if let optional = value as? any OptionalDescription { return optional.wrappedDescription }
-    return String(describing: value)
-}
-
-private protocol OptionalDescription {
-    var wrappedDescription: String? { get }
-}
-
-extension Optional: OptionalDescription {
-    fileprivate var wrappedDescription: String? { flatMap { describe($0) } }
-}
-
 // MARK: - Builder
 
 /// Combines a route from parts, one per line.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 import CurlewWebSocket
 
@@ -116,6 +117,7 @@ extension ServiceError {
             case let error as CurlewError: ServiceError(error)
             case let error as WebSocketError: ServiceError(error)
             case is CancellationError: .cancelled
+            case is PaginationError: .invalidResponse
             default: .unknown(error)
             }
     }

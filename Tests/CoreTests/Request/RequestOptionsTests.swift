@@ -16,8 +16,9 @@ import Testing
         isServerWide: true)
 
     @Test("the initializer sets every option") func initializer() {
-        // The layers', for parts of a download from several places, is not among the initializer's.
-        for (name, value) in Mirror(reflecting: Self.options).children where !["certificateURL", "ownership"].contains(name) {
+        // Those of the layers above, and of pages and parts of a download from several places, are not among the initializer's.
+        let others = ["certificateURL", "ownership", "withholdsCredentials"]
+        for (name, value) in Mirror(reflecting: Self.options).children where !others.contains(name ?? "") {
             let isSet = "\(value)" != "nil" && "\(value)" != "[:]" && "\(value)" != "false"
             #expect(isSet, "\(name ?? "")")
         }

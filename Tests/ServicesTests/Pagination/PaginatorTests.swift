@@ -314,9 +314,11 @@ struct PaginationSchemeTests {
         var scheme = PaginationScheme<[Int]> { $0.index == 0 ? .url(next) : nil }
         scheme.followsOtherOrigins = isAllowed
         let numbers = Log<Int>()
+        let request = NumbersRequest(header: ["Authorization": "Bearer s3cret"])
         let error = await serviceError {
-            for try await number in NumbersRequest().pages(from: TestService(server), by: scheme).elements() { numbers.append(number) }
+            for try await number in request.pages(from: TestService(server), by: scheme).elements() { numbers.append(number) }
         }
+        #expect(other.requests.allSatisfy { $0.header("Authorization") == nil } && server.requests[0].header("Authorization") != nil)
         #expect(error?.name == (isAllowed ? nil : "invalidResponse"))
         #expect(other.requestCount == (isAllowed ? 1 : 0))
         #expect(numbers.elements == (isAllowed ? [1, 2] : []))
@@ -347,8 +349,22 @@ struct PaginationSchemeTests {
         #expect(end.name == nil && end.requests == 1)
     }
 
+    // A1.5
+    @Test func pageMayHaveARequestOfItsOwn() async throws {
+        let server = try LoopbackServer { request, _ in .ok(request.body.isEmpty ? "[1]" : "[2]", type: "application/json") }
+        defer { server.stop() }
+        var next = try URLRequest(url: server.url("/search"), method: .post, headers: ["X-Page": "2"])
+        next.httpBody = Data("cursor".utf8)
+        let scheme = PaginationScheme<[Int]> { [next] page in page.index == 0 ? .request(next) : nil }
+        var numbers: [Int] = []
+        for try await number in NumbersRequest().pages(from: TestService(server), by: scheme).elements() { numbers.append(number) }
+        #expect(numbers == [1, 2])
+        #expect(server.requests.map(\.target) == ["/numbers", "/search"] && server.requests.last?.method == "POST")
+        #expect(server.requests.last?.header("X-Page") == "2" && server.requests.last?.body == Data("cursor".utf8))
+    }
+
     @Test func pageThatLeadsToItselfEndsThePages() async throws {
         let end = try await end(link: "</numbers>; rel=next")
-        #expect(end.name == "invalidResponse" && end.requests == 2)
+        #expect(end.name == "invalidResponse" && end.requests == 1)
     }
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
 
 /// Pages, each fetched on demand. Each iteration starts at the first page and makes its own requests.
 ///
@@ -9,10 +11,12 @@ public struct PageSequence<Page: Sendable>: AsyncSequence, Sendable {
     public typealias Element = Page
 
     /// Fetches the next page, and returns whether it is the last one.
-    typealias Fetch = @Sendable () async throws -> (page: Page, isLast: Bool)
+    package typealias Fetch = @Sendable () async throws -> (page: Page, isLast: Bool)
 
     /// Starts an iteration: returns a closure that fetches one page per call, from the first.
-    let begin: @Sendable () -> Fetch
+    package let begin: @Sendable () -> Fetch
+
+    package init(_ begin: @escaping @Sendable () -> Fetch) { self.begin = begin }
 
     /// Fetches one page at a time.
     public struct AsyncIterator: AsyncIteratorProtocol {
@@ -65,5 +69,13 @@ public struct PageElements<Page: Sendable, Elements: Sequence>: AsyncSequence, S
     /// Makes an iterator that starts at the first page.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(pages: pages.makeAsyncIterator(), elements: elements)
+    }
+}
+
+extension PageSequence {
+    /// Returns the elements of all pages; a page is fetched when those before it are exhausted.
+    public func elements<Elements: Sequence>() -> PageElements<Page, Elements>
+    where Page == ResponsePage<Elements>, Elements.Element: Sendable {
+        elements { $0.value }
     }
 }

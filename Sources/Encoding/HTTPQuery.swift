@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 
 /// Items of a URL's query, in order, percent-encoded when the URL is built.
 ///
@@ -50,12 +51,12 @@ public struct HTTPQuery: Hashable, Sendable {
     public subscript(name: String) -> String? { items.first { $0.name == name }?.value }
 
     /// The items, percent-encoded for a URL.
-    var encoded: String {
+    package var encoded: String {
         items.map { "\(URLEncoding.default.escape($0.name))=\(URLEncoding.default.escape($0.value))" }.joined(separator: "&")
     }
 
     /// Returns an encoded query with these items appended, replacing its items of the same names.
-    func appended(to query: String?) -> String? {
+    package func appended(to query: String?) -> String? {
         guard !items.isEmpty else { return query }
         let names = Set(items.map(\.name))
         let kept = (query ?? "").splitScalars(separator: "&").filter { !names.contains(Self.name(of: $0)) }
@@ -75,6 +76,20 @@ extension HTTPQuery: ExpressibleByDictionaryLiteral {
     public init(dictionaryLiteral elements: (String, Any?)...) {
         items = elements.compactMap { name, value in value.flatMap { describe($0) }.map { Item(name: name, value: $0) } }
     }
+}
+
+/// Returns the value's description; for an optional, that of the wrapped value, or `nil` if there is none.
+package func describe(_ value: Any) -> String? {
+    if let optional = value as? any OptionalDescription { return optional.wrappedDescription }
+    return String(describing: value)
+}
+
+private protocol OptionalDescription {
+    var wrappedDescription: String? { get }
+}
+
+extension Optional: OptionalDescription {
+    fileprivate var wrappedDescription: String? { flatMap { describe($0) } }
 }
 
 // MARK: - Descriptions
