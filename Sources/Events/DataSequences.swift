@@ -31,12 +31,16 @@ extension AsyncSequence where Element == Data {
     ///
     /// - Parameters:
     ///   - type: the type of each line's value.
+    ///   - end: the line that ends the sequence: it is not decoded, and the iterator releases the bytes. `nil`, the default, for none.
+    ///   - policy: what is done about an invalid line. By default, ``EventStreamError/decodingFailed(data:error:)`` is thrown, and iteration
+    ///     may continue with the next line.
     ///   - decoder: must not be modified afterwards.
     ///   - maximumSize: the maximum size of a line, in bytes; 16 MiB by default.
     public func jsonLines<Value: Decodable & Sendable>(
-        of type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder(), maximumSize: Int = 16 << 20
+        of type: Value.Type = Value.self, until end: String? = nil, onDecodingError policy: DecodingErrorPolicy = .throw,
+        decoder: JSONDecoder = JSONDecoder(), maximumSize: Int = 16 << 20
     ) -> JSONLines<Self, Value> {
-        JSONLines(lines: dataLines(maximumSize: maximumSize), decoder: decoder)
+        JSONLines(lines: dataLines(maximumSize: maximumSize), end: end.map { Data($0.utf8) }, policy: policy, decoder: decoder)
     }
 }
 
@@ -102,25 +106,33 @@ public struct DataLines<Bytes: AsyncSequence>: AsyncSequence where Bytes.Element
 }
 
 /// The values in lines of JSON.
-///
-/// An invalid line throws ``EventStreamError/decodingFailed(data:error:)``; iteration may continue with the next one.
 public struct JSONLines<Bytes: AsyncSequence, Value: Decodable & Sendable>: AsyncSequence where Bytes.Element == Data {
     /// A value.
     public typealias Element = Value
 
     let lines: DataLines<Bytes>
+    let end: Data?
+    let policy: DecodingErrorPolicy
     let decoder: JSONDecoder
 
     /// Iterates over the values.
     public struct Iterator: AsyncIteratorProtocol {
-        var lines: DataLines<Bytes>.Iterator
+        /// `nil` after the line that ends the sequence.
+        var lines: DataLines<Bytes>.Iterator?
+        let end: Data?
+        let policy: DecodingErrorPolicy
         let decoder: JSONDecoder
 
         /// Returns the next value; `nil` at the end.
         public mutating func next() async throws -> Value? {
-            while let line = try await lines.next() {
-                if line.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }) { continue }
-                return try decoder.value(in: line)
+            while let line = try await lines?.next() {
+                if line == end {
+                    lines = nil
+                } else if line.contains(where: { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }),
+                    let value: Value = try policy.value({ try decoder.value(in: line) })
+                {
+                    return value
+                }
             }
             return nil
         }
@@ -128,7 +140,7 @@ public struct JSONLines<Bytes: AsyncSequence, Value: Decodable & Sendable>: Asyn
 
     /// Creates an iterator.
     public func makeAsyncIterator() -> Iterator {
-        Iterator(lines: lines.makeAsyncIterator(), decoder: decoder)
+        Iterator(lines: lines.makeAsyncIterator(), end: end, policy: policy, decoder: decoder)
     }
 }
 

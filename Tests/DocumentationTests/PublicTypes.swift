@@ -57,8 +57,8 @@ let publicTypes: [String: [Any.Type]] = [
         (any URLRequestConvertible).self,
     ],
     "Events": [
-        EventStream.self, EventStreamConfiguration.self, EventStreamError.self, EventStreamRejection.self, ServerSentEvent.self,
-        ServerSentEventParser.self,
+        DecodingErrorPolicy.self, EventStream.self, EventStreamConfiguration.self, EventStreamError.self, EventStreamRejection.self,
+        ServerSentEvent.self, ServerSentEventParser.self,
     ],
     "HAR": [
         HARRecorder.self, Waterfall.self,

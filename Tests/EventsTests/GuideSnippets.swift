@@ -30,9 +30,8 @@ enum GuideSnippets {
         let headers: HTTPHeaders = [.authorization(bearerToken: token), .contentType("application/json")]
         var request = try URLRequest(url: url, method: .post, headers: headers)
         request.httpBody = try JSONEncoder().encode(Question(prompt: "What does a curlew eat?"))
-        for try await event in manager.eventStream(request) {
-            if event.data == "[DONE]" { break }
-            print(try JSONDecoder().decode(Answer.self, from: Data(event.data.utf8)).text)
+        for try await answer in manager.eventStream(request).typed(as: Answer.self, until: "[DONE]") {
+            print(answer.value.text)
         }
         // end
     }
