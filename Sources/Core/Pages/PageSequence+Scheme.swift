@@ -31,7 +31,10 @@ extension PageSequence {
     ) where Page == ResponsePage<Value> {
         self.init {
             let position = Lock(PagePosition(scheme))
+            // What a page leads to is an error of the next one: the page is there.
+            let failure = Lock<(any Error)?>(nil)
             return {
+                if let failure = failure.withLock({ $0 }) { throw fail(failure) }
                 let current = position.withLock { $0 }
                 let loaded = try await load(current.location, current.foreignTo)
                 let page = ResponsePage(
@@ -42,7 +45,8 @@ extension PageSequence {
                     if let next { try position.withLock { try $0.advance(to: next, after: loaded) } }
                     return (page, next == nil)
                 } catch {
-                    throw fail(error)
+                    failure.withLock { $0 = error }
+                    return (page, false)
                 }
             }
         }

@@ -11,7 +11,7 @@ extension SessionManager {
     /// ```
     ///
     /// Never throws; each iteration starts at the first page. The error of a page's request ends the sequence, and so does a
-    /// ``PaginationError`` in place of a page that leads to none that may be requested. Cancelling the iterating task cancels the request in
+    /// ``PaginationError`` after a page that leads to none that may be requested. Cancelling the iterating task cancels the request in
     /// flight. A deadline of that task bounds all pages, one of the options each. The sequence retains the manager.
     ///
     /// - Parameters:

@@ -97,7 +97,7 @@ import Testing
             return .request(request)
         }
         let (pages, error) = await read(SessionManager(mock: mock).pages(of: Numbers.self, from: first, by: scheme))
-        #expect(pages.map(\.value.next) == ["a", "b"])
+        #expect(pages.map(\.value.next) == ["a", "b", "a"])
         guard case .repeatedPage? = error as? PaginationError else { throw error ?? TestError("no error") }
         #expect(pages.allSatisfy { $0.headers.value(for: "X-Method") == "QUERY" })
         #expect(mock.started.all.allSatisfy { $0.request.headers.value(for: "X-Field") == "1" })
@@ -108,7 +108,7 @@ import Testing
         let mock = Self.mock(["/items?sort=up": (link, "[0]")])
         let (pages, error) = await read(SessionManager(mock: mock).pages(of: [Int].self, from: Self.url))
         guard case .repeatedPage? = error as? PaginationError else { throw error ?? TestError("no error") }
-        #expect(pages.isEmpty && mock.started.count == 1)
+        #expect(pages.count == 1 && mock.started.count == 1)
     }
 
     @Test func `a loop over several pages is found, and a number of pages is the limit`() async throws {
@@ -118,13 +118,13 @@ import Testing
         let manager = SessionManager(mock: mock)
         let (pages, error) = await read(manager.pages(of: [Int].self, from: Self.url))
         guard case .repeatedPage? = error as? PaginationError else { throw error ?? TestError("no error") }
-        #expect(pages.count == 2 && mock.started.count == 3)
+        #expect(pages.count == 3 && mock.started.count == 3)
         var scheme = PaginationScheme<[Int]> { .query(["page": $0.index]) }
         scheme.maximumPages = 3
         let endless = MockTransport.answering(200, [:], "[]")
         let limited = await read(SessionManager(mock: endless).pages(of: [Int].self, from: Self.url, by: scheme))
         #expect(limited.error as? PaginationError == .tooManyPages(limit: 3))
-        #expect(limited.pages.count == 2 && endless.started.count == 3)
+        #expect(limited.pages.count == 3 && endless.started.count == 3)
     }
 
     @Test(arguments: ["<http://other.test/>; rel=next", "<https://api.test/>; rel=next", "<//api.test:81/>; rel=next"])
