@@ -111,7 +111,7 @@ import Testing
         let socket = directory.file("daemon").path
         let daemon = try LoopbackServer(unixSocketPath: socket) { request, connection in
             try connection.send(raw: "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n\(request.path)")
-            connection.close()
+            connection.waitUntilClosed()
             return nil
         }
         var configuration = SessionConfiguration()

@@ -307,6 +307,12 @@ struct Uploadable: TaskConvertible {
     private func body(of file: URL, _ slice: FileSlice = FileSlice()) -> any BodySource {
         do {
             return try FileBody(path: file.path, offset: slice.offset, length: slice.length)
+        } catch let mismatch as BodyLengthMismatch {
+            let failure = TransferFailure(
+                kind: .requestBody, url: target?.url ?? "", phase: .preparing, message: mismatch.message(announced: 0),
+                requestWasSent: false,
+                bytesReceived: 0)
+            return UnreadableBody(error: CurlewError.transferFailed(failure))
         } catch {
             return UnreadableBody(error: error)
         }

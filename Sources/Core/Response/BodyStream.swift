@@ -80,11 +80,21 @@ public struct BodyStream: AsyncSequence, Sendable {
 
     /// Waits for the head of the final response, which may be long before the first piece. For a streamed request, once.
     ///
-    /// Those of the status have run, other validators may not have: what they throw, the body does. From then on the request is not retried. Cancelling the
+    /// Also that of a response that was refused: reading the body throws why. From then on the request is not retried. Cancelling the
     /// waiting task cancels the request.
     ///
     /// - Throws: the error with which the request failed before a head; ``CurlewError/cancelled`` if the task was cancelled.
     package func head() async throws -> ResponseHead {
+        do {
+            return try await acceptedHead()
+        } catch let error as CurlewError where error.isResponseValidationError {
+            guard let head = request.responseHead else { throw error }
+            return head
+        }
+    }
+
+    /// Waits for the head of the final response, whose status has been validated. As ``head()``, but throws why a response is refused.
+    func acceptedHead() async throws -> ResponseHead {
         let reading = reading
         let head = try await withTaskCancellationHandler {
             try await reading.buffer.head()

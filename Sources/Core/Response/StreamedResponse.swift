@@ -24,7 +24,7 @@ public struct StreamedResponse: Sendable {
     /// The header fields, in the order received.
     public var headers: HTTPHeaders { responseHead.headers }
 
-    /// The fields that followed the body (RFC 9110, section 6.5), in the order received; empty until the body has ended.
+    /// The fields that followed the body (RFC 9110, section 6.5), in the order received; empty until the body was received to its end.
     public var trailers: HTTPHeaders { request.responseTrailers }
 
     /// The request, for its metrics, its URL after redirects, or to cancel it.
@@ -52,7 +52,7 @@ extension DataRequest {
         let body = bodyStream()
         let isInTime = timeout.map { driver.beginDeadline(after: $0) }
         do {
-            let head = try await body.head()
+            let head = try await body.acceptedHead()
             guard isInTime?() ?? true else { throw await error(of: body) }
             return StreamedResponse(responseHead: head, body: body)
         } catch {

@@ -58,7 +58,7 @@ package struct BodyLengthMismatch: Error {
         (self.amount, self.path, self.actual, self.expected) = (amount, path, actual, expected)
     }
 
-    func message(announced: Int64) -> String {
+    package func message(announced: Int64) -> String {
         guard let path else { return "The request's body has \(amount) than the \(announced) bytes announced" }
         return "The file \(path) has \(amount) bytes than the \(expected ?? announced) that it had when the request was made"
     }
