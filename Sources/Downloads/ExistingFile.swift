@@ -2,7 +2,6 @@
 import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
-import Dispatch
 
 extension SegmentedDownload {
     /// Finds out whether the file at a destination is what the server has.
@@ -19,7 +18,7 @@ extension SegmentedDownload {
             Result(file: destination, length: Int64(status.st_size), received: 0, resumed: 0, isUnchanged: true, verified: verified)
         }
         if let sha256 = options.sha256 {
-            if try await onQueue({ try SegmentFile.check(["sha-256": sha256], at: destination, until: $0) }) == nil {
+            if try await onBlockingQueue({ try SegmentFile.check(["sha-256": sha256], at: destination, until: $0) }) == nil {
                 return unchanged(["sha-256"])
             }
         } else if let finished = FinishedDownload(of: url, by: responder, at: destination),
@@ -30,22 +29,5 @@ extension SegmentedDownload {
         }
         guard options.replacesFile else { throw FileError.writing(destination.path, EEXIST) }
         return nil
-    }
-
-    /// Runs blocking work on a queue, as the threads of tasks are few. The work is passed a function that says whether the task was
-    /// cancelled.
-    static func onQueue<Value: Sendable>(
-        _ body: @escaping @Sendable (_ isCancelled: @escaping () -> Bool) throws -> Value
-    ) async throws -> Value {
-        let isCancelled = Lock(false)
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                DispatchQueue.global(qos: .utility).async {
-                    continuation.resume(with: Swift.Result { try body { isCancelled.withLock { $0 } } })
-                }
-            }
-        } onCancel: {
-            isCancelled.withLock { $0 = true }
-        }
     }
 }

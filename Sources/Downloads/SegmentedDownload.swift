@@ -206,7 +206,7 @@ public struct SegmentedDownload: Sendable {
         // One that contradicts the caller's is an error as well.
         if digests["sha-256"] == named["sha-256"] { digests["sha-256"] = nil }
         for check in [named, digests] where !check.isEmpty {
-            let mismatch = try await Self.onQueue { try file.check(check, until: $0) }
+            let mismatch = try await onBlockingQueue { try file.check(check, until: $0) }
             if let mismatch {
                 throw SegmentedDownloadError.digestMismatch(
                     algorithm: mismatch.algorithm, expected: mismatch.expected, actual: mismatch.actual)

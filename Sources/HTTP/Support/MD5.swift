@@ -22,7 +22,7 @@ package enum MD5 {
     /// Returns the 16 bytes of the digest.
     package static func digest(of message: some Sequence<UInt8>) -> [UInt8] {
         var state: [UInt32] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476]
-        let bytes = MessageBlocks.padded(message, lengthIsBigEndian: false)
+        let bytes = MessageBlocks.padded(message)
         for start in stride(from: 0, to: bytes.count, by: MessageBlocks.size) {
             let words = MessageBlocks.words(of: bytes[start..<(start + MessageBlocks.size)]).map(\.byteSwapped)
             add(words, to: &state)

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The padding that the message digests share: messages are padded to whole blocks, with their length in bits at the end.
+/// The blocks that the message digests share, and the padding of MD5: to whole blocks, with the length in bits at the end.
 enum MessageBlocks {
     /// The size of a block in bytes.
     static let size = 64
 
-    static func padded(_ message: some Sequence<UInt8>, lengthIsBigEndian: Bool) -> [UInt8] {
+    static func padded(_ message: some Sequence<UInt8>) -> [UInt8] {
         var bytes = Array(message)
         let bitCount = UInt64(bytes.count) &* 8
         bytes.append(0x80)
         while bytes.count % size != size - 8 { bytes.append(0) }
-        let length = (0..<8).map { UInt8(truncatingIfNeeded: bitCount >> (8 * $0)) }
-        return bytes + (lengthIsBigEndian ? length.reversed() : length)
+        return bytes + (0..<8).map { UInt8(truncatingIfNeeded: bitCount >> (8 * $0)) }
     }
 
     /// Splits a block into big-endian words.
