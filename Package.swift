@@ -23,6 +23,7 @@ let package = Package(
         .library(name: "CurlewURLSession", targets: ["CurlewURLSession", "CurlewWebSocket"] + layers),
         .library(name: "CurlewEvents", targets: ["CurlewEvents"] + layers),
         .library(name: "CurlewDownloads", targets: ["CurlewDownloads"] + layers),
+        .library(name: "CurlewUploads", targets: ["CurlewUploads"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewCache", "CurlewHTTP"]),
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewSigning", targets: ["CurlewSigning", "CurlewCrypto", "CurlewTransport", "CurlewHTTP"]),
@@ -108,6 +109,7 @@ let package = Package(
         .target(name: "CurlewWebSocket", dependencies: core, path: "Sources/WebSocket"),
         .target(name: "CurlewURLSession", dependencies: core + ["CurlewWebSocket"], path: "Sources/URLSession"),
         .target(name: "CurlewDownloads", dependencies: core, path: "Sources/Downloads"),
+        .target(name: "CurlewUploads", dependencies: core, path: "Sources/Uploads"),
         .target(name: "CurlewEvents", dependencies: core, path: "Sources/Events"),
         .target(
             name: "CurlewLifecycle",
@@ -179,13 +181,16 @@ let package = Package(
             name: "DownloadsTests",
             dependencies: library + ["CurlewDownloads", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(
+            name: "UploadsTests",
+            dependencies: library + ["CurlewUploads", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-probe"]),
+        .testTarget(
             name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
         // What tests run in a process of its own; in no product.
         .executableTarget(
             name: "curlew-probe",
             dependencies: library + [
-                "CurlewCaching", "CurlewDownloads", "CurlewOperations", "CurlewRequests", "CurlewURLSession", "CurlewWebSocket",
-                "CurlewTestSupport",
+                "CurlewCaching", "CurlewDownloads", "CurlewOperations", "CurlewRequests", "CurlewUploads", "CurlewURLSession",
+                "CurlewWebSocket", "CurlewTestSupport",
             ],
             path: "Tests/Probe"),
         // What the tests of the lifecycle terminate; in no product.
@@ -217,7 +222,7 @@ let package = Package(
             dependencies: library + [
                 "CurlewCaching", "CurlewRequests", "CurlewOperations", "CurlewServices", "CurlewWebSocket", "CurlewEvents", "CurlewJSON",
                 "CurlewDownloads", "CurlewHAR", "CurlewResilience", "CurlewSigning", "CurlewTestSupport", "CurlewTesting",
-                "CurlewURLSession",
+                "CurlewUploads", "CurlewURLSession",
             ]),
         // In Swift 5 mode, as the programs are for which the module is.
         .testTarget(

@@ -39,6 +39,7 @@ final class Meter: Sendable {
         "ServerSentEvents.md": "EventsTests/GuideTests.swift",
         "SigningRequests.md": "SigningTests/GuideTests.swift",
         "TestingWithCurlew.md": "TestingTests/GuideTests.swift",
+        "UploadsThatResume.md": "UploadsTests/GuideTests.swift",
         "WebSockets.md": "WebSocketTests/GuideTests.swift",
     ]
 

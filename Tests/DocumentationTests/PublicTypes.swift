@@ -12,6 +12,7 @@ import CurlewServices
 import CurlewSigning
 import CurlewTesting
 import CurlewURLSession
+import CurlewUploads
 import CurlewWebSocket
 
 /// Public types by the folder of their module, as a program that imports all these products names them. Generic ones, and modules that
@@ -136,6 +137,9 @@ let publicTypes: [String: [Any.Type]] = [
         TLSOptions.self,
         TransferCompletion.self, (any TransferHandle).self, TransferMetrics.self, (any TransferObserver).self, TransferOptions.self,
         TransferRequest.self, (any Transport).self, TransportConfiguration.self,
+    ],
+    "Uploads": [
+        ResumableUpload.self, ResumableUploadError.self,
     ],
     "URLSession": [
         URLProtocol.self, (any URLProtocolClient).self, URLSession.self, URLSessionConfiguration.self,

@@ -7,6 +7,7 @@ import CurlewOperations
 import CurlewRequests
 import CurlewServices
 import CurlewTesting
+import CurlewUploads
 import CurlewWebSocket
 import Foundation
 import Testing
@@ -50,6 +51,7 @@ import Testing
             ("service stream request", AnyServiceStreamRequest(url: url, query: ["api_key": secret], header: header)),
             ("links", WebLink.parse(["<\(url)>; rel=next"])), ("query", HTTPQuery(["api_key": secret])),
             ("segmented download", manager.segmentedDownload(url, mirrors: [url], to: URL(fileURLWithPath: "/tmp/x"))),
+            ("resumable upload", manager.resumableUpload(URL(fileURLWithPath: "/tmp/x"), to: url)),
             ("event stream", manager.eventStream(url)), ("WebSocket", manager.webSocket(url.replacing("https", with: "wss"))),
             ("operation manager", HTTPRequestOperationManager(baseURL: URL(string: url))), ("serializer", serializer),
             ("exchange", exchange), ("redaction of a cassette", redaction), ("cassette", Cassette([exchange], redaction: redaction)),

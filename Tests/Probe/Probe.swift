@@ -2,6 +2,7 @@
 import Curlew
 import CurlewDownloads
 import CurlewTestSupport
+import CurlewUploads
 import Dispatch
 
 /// Performs one task in a separate process and prints measurements as lines of `name=number`. Trusts the authority of CURLEW_TEST_CA.
@@ -11,6 +12,7 @@ import Dispatch
 ///     curlew-probe modes URL DIRECTORY UMASK   downloads with a umask (octal); prints the modes of the files
 ///     curlew-probe resume URL FILE       downloads to a file, resuming from an earlier run's partial data; prints its "offset"
 ///     curlew-probe upload URL FILE       uploads a file; the response's text, if it is a number, is "answer"
+///     curlew-probe tus URL FILE          uploads a file to a tus server, continuing an earlier run's; prints what is "resumed" and "sent"
 ///     curlew-probe form URL FILE         uploads a form with a file; prints the bytes that were "written" to disk
 ///     curlew-probe stream URL            reads a body, waiting for a line of input every 16 MiB
 ///     curlew-probe sessions URL COUNT    creates, uses and releases sessions in 8 threads
@@ -45,6 +47,7 @@ enum Probe {
                 if arguments.count == 6 { ProcessProbe.limitFileSizes(to: Int(arguments[5]) ?? 0) }
                 try await segments(arguments[2], to: URL(fileURLWithPath: arguments[3]), minimum: Int64(arguments[4]) ?? 0)
             case ("upload", 4): try await upload(URL(fileURLWithPath: arguments[3]), to: arguments[2])
+            case ("tus", 4): try await resumeUpload(URL(fileURLWithPath: arguments[3]), to: arguments[2])
             case ("form", 4): try await uploadForm(URL(fileURLWithPath: arguments[3]), to: arguments[2])
             case ("stream", 3): try await stream(arguments[2])
             case ("sessions", 4): try await SessionChurn(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
@@ -110,6 +113,15 @@ enum Probe {
         report("before", ProcessProbe.peakResidentBytes)
         _ = try await manager.download(url, headers: headers, to: file).validate().serializingURL().value
         report("peak", ProcessProbe.peakResidentBytes)
+    }
+
+    private static func resumeUpload(_ file: URL, to url: String) async throws {
+        var options = ResumableUpload.Options()
+        options.metadata = ["filename": file.lastPathComponent, "filetype": "application/octet-stream"]
+        let manager = SessionManager(configuration: makeConfiguration())
+        let response = try await manager.resumableUpload(file, to: url, options: options).response
+        report("resumed", Int(response.resumed))
+        report("sent", Int(response.sent))
     }
 
     private static func resume(_ url: String, to file: URL) async throws {

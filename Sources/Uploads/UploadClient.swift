@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+
+/// Sends the requests of an upload, each with the given fields and options, and those with secrets to the endpoint's origin only.
+struct UploadClient: Sendable {
+    /// The part of the file that a request sends.
+    struct Slice: Sendable {
+        let offset: Int64
+        let length: Int64
+    }
+
+    /// A response with a status of 200 to 299.
+    struct Reply: Sendable {
+        let head: ResponseHead
+        let body: Data
+        /// The URL that has responded, after redirects.
+        let url: URL
+        /// The credentials of the request, as a digest; `nil` for none.
+        let sender: String?
+
+        /// The value of a field that is a number of bytes; `nil` without a valid one.
+        func count(_ name: String) -> Int64? { head.count(name) }
+    }
+
+    /// A response with another status.
+    struct Refusal: Error {
+        let url: URL
+        let head: ResponseHead
+        let error: CurlewError?
+        var status: Int { head.statusCode }
+    }
+
+    let manager: SessionManager
+    let file: URL
+    /// Where uploads are begun; without user name and password, which are a field.
+    let endpoint: URL
+    let options: ResumableUpload.Options
+    private let origin: HTTPOrigin?
+    /// Receives the number of bytes of a slice that were handed to the network: while it is sent, and at the end.
+    private let onSent: @Sendable (_ slice: Slice, _ count: Int64, _ isEnd: Bool) -> Void
+    private let queue = DispatchQueue(label: "curlew.upload")
+
+    init(
+        _ manager: SessionManager, _ file: URL, to endpoint: URL, _ options: ResumableUpload.Options,
+        onSent: @escaping @Sendable (_ slice: Slice, _ count: Int64, _ isEnd: Bool) -> Void
+    ) throws {
+        self.manager = manager
+        self.file = file
+        self.onSent = onSent
+        let text = endpoint.absoluteString
+        guard let plain = URL(string: String(text.droppingUserInfo.prefixScalars { $0 != "#" })) else {
+            throw CurlewError.invalidURL(url: endpoint)
+        }
+        var options = options
+        // The upload's own URL has none.
+        if let user = endpoint.user, options.headers["Authorization"] == nil {
+            options.headers.update(
+                .authorization(
+                    username: user.removingPercentEncoding ?? user,
+                    password: endpoint.password.map { $0.removingPercentEncoding ?? $0 } ?? ""))
+        }
+        self.options = options
+        self.endpoint = plain
+        origin = HTTPOrigin(url: plain.absoluteString)
+    }
+
+    /// Who answers the requests: what another one has is not continued.
+    var responder: String { manager.responder(to: endpoint, options.requestOptions) }
+
+    // MARK: URLs
+
+    /// Returns the URL of an upload that a server has named.
+    ///
+    /// - Throws: ``ResumableUploadError/Kind/otherOrigin``, and ``ResumableUploadError/Kind/invalidResponse`` for one that is no URL.
+    func uploadURL(_ location: String?, from base: URL) throws -> URL {
+        guard let location, let url = location.resolved(against: base), let found = HTTPOrigin(url: url.absoluteString),
+            ["http", "https"].contains(found.scheme)
+        else { throw ResumableUploadError.invalidResponse(base, "the response names no URL of the upload") }
+        guard found != origin else { return url }
+        guard options.allowsOtherOrigins, found.scheme == "https" || origin?.scheme == "http" else {
+            throw ResumableUploadError(
+                kind: .otherOrigin, subject: base.absoluteString.redactedURL,
+                message: "the server has named an upload of another origin, \(url.absoluteString.redactedURL)")
+        }
+        return url
+    }
+
+    // MARK: Requests
+
+    /// Sends a request.
+    ///
+    /// - Parameter onStart: is called with the request, as soon as there is one.
+    /// - Throws: ``Refusal``, `CurlewError`, `CancellationError`.
+    func send(
+        _ method: HTTPMethod, _ url: URL, _ fields: HTTPHeaders, _ slice: Slice? = nil,
+        onStart: (@Sendable (DataRequest) -> Void)? = nil
+    ) async throws -> Reply {
+        let (headers, settings) = prepared(url, fields, method)
+        // Before the response can change them.
+        let cookies = manager.session.cookieField(for: endpoint.absoluteString, given: nil)
+        let request: DataRequest
+        let hasEnded = Lock(false)
+        if let slice {
+            request = manager.upload(
+                file, offset: slice.offset, length: slice.length, to: url, method: method, headers: headers, options: settings
+            ).uploadProgress(queue: queue) { [onSent] progress in
+                // A call that comes after the end would be about an offset that is not the current one any more.
+                hasEnded.withLock { if !$0 { onSent(slice, progress.completedUnitCount, false) } }
+            }
+        } else {
+            request = manager.request(url, method: method, headers: headers, options: settings)
+        }
+        onStart?(request)
+        let response = await request.validate(statusCode: 200..<300).serializingData().response
+        if let slice, let request = request as? UploadRequest {
+            hasEnded.withLock { $0 = true }
+            onSent(slice, request.uploadProgress.completedUnitCount, true)
+        }
+        switch response.result {
+        case .success(let body):
+            guard let head = response.responseHead else { throw ResumableUploadError.invalidResponse(url, "there is no response") }
+            return Reply(head: head, body: body, url: response.response?.url ?? url, sender: request.sender(cookies: cookies))
+        case .failure(let error):
+            if error is CancellationError { throw error }
+            let cause = error as? CurlewError ?? request.delegate.ownError as? CurlewError
+            guard case .responseValidationFailed? = cause, let head = response.responseHead else { throw cause ?? error }
+            throw Refusal(url: url, head: head, error: cause)
+        }
+    }
+
+    private func prepared(_ url: URL, _ fields: HTTPHeaders, _ method: HTTPMethod) -> (HTTPHeaders, RequestOptions) {
+        var headers = options.headers
+        var settings = options.requestOptions
+        if HTTPOrigin(url: url.absoluteString) != origin {
+            manager.session.configuration.redirects.removeCredentials(from: &headers)
+            settings.interceptor = nil
+            settings.signer = nil
+            settings.certificateURL = endpoint.absoluteString
+        }
+        for field in fields { headers.update(field) }
+        if [.head, .options].contains(method), settings.cachePolicy == nil { settings.cachePolicy = .reloadIgnoringLocalCacheData }
+        return (headers, settings)
+    }
+}
+
+extension ResponseHead {
+    /// The value of a field that is a number of bytes; `nil` without a valid one.
+    func count(_ name: String) -> Int64? { value(for: name).flatMap { $0.isAllDigits ? Int64($0) : nil } }
+}

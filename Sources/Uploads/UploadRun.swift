@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// One run of an upload: from its start, or from where it was paused, to its end.
+struct UploadRun {
+    /// What outlives a run, if the upload is paused.
+    struct Tally: Sendable {
+        /// The most bytes that the server was known to have.
+        var best: Int64 = 0
+        /// The number of bytes that the server had at the start; `nil` before that is known.
+        var resumed: Int64?
+        /// How often the upload was begun again because the server had lost it.
+        var restarts = 0
+    }
+
+    private static let mostRestarts = 1
+    /// What the server rejects until a request that it has not seen the end of is over, or until it is asked again.
+    private static let retryableStatusCodes: Set<Int> = [409, 423, 460]
+
+    private let client: UploadClient
+    private let file: UploadedFile
+    private let store: UploadStore
+    private var dialect: any UploadDialect
+    private let tally: Lock<Tally>
+    /// Receives the number of bytes that the server has, if a response says so, and its head.
+    private let onReply: @Sendable (Int64?, ResponseHead) -> Void
+
+    /// The upload's URL; `nil` before the server has named it.
+    private(set) var upload: URL?
+    /// The record of an earlier run, as long as the server has not been asked about it.
+    private var record: UploadRecord?
+    private var offset: Int64?
+    private var hasDiscovered = false
+    private var failures = 0
+
+    init(
+        _ client: UploadClient, _ file: UploadedFile, _ store: UploadStore, _ dialect: any UploadDialect, _ tally: Lock<Tally>,
+        onReply: @escaping @Sendable (Int64?, ResponseHead) -> Void
+    ) {
+        (self.client, self.file, self.store, self.dialect, self.tally) = (client, file, store, dialect, tally)
+        self.onReply = onReply
+    }
+
+    // MARK: The record
+
+    private func makeRecord(_ upload: URL, _ sender: String?) -> UploadRecord {
+        UploadRecord(
+            dialect: type(of: dialect).name, upload: upload.absoluteString,
+            endpoint: UploadRecord.digest(client.endpoint.absoluteString), metadata: UploadRecord.digest(dialect.metadata),
+            file: file.identity, responder: client.responder, sender: sender)
+    }
+
+    /// Takes over the upload of a record, if that is one of the same file to the same server.
+    mutating func resume(_ record: UploadRecord) {
+        guard let url = URL(string: record.upload), let upload = try? client.uploadURL(record.upload, from: url),
+            file.identity.isSame(as: record.file)
+        else { return }
+        let own = makeRecord(upload, record.sender)
+        guard own.dialect == record.dialect, own.endpoint == record.endpoint, own.metadata == record.metadata,
+            own.responder == record.responder
+        else { return }
+        (self.record, self.upload) = (record, upload)
+    }
+
+    private mutating func forget() {
+        store.forget()
+        (upload, record, offset) = (nil, nil, nil)
+        tally.withLock { ($0.best, $0.resumed) = (0, nil) }
+    }
+
+    // MARK: The course
+
+    /// Uploads what is missing.
+    mutating func run() async throws -> UploadState {
+        while true {
+            do {
+                guard let end = try await step() else { continue }
+                try file.check()
+                store.forget()
+                return end
+            } catch {
+                // The server has what it has received of a failed request.
+                offset = nil
+                try await recover(from: error)
+            }
+        }
+    }
+
+    /// Sends one request. Returns its result if the upload is complete.
+    private mutating func step() async throws -> UploadState? {
+        try Task.checkCancellation()
+        try file.check()
+        guard let upload else { return try await begin() }
+        guard let offset else { return try await ask(upload) }
+        let slice = UploadClient.Slice(offset: offset, length: client.options.chunk(of: file.length - offset))
+        return try await note(dialect.append(slice, to: upload, client, file), after: offset)
+    }
+
+    private mutating func begin() async throws -> UploadState? {
+        if !hasDiscovered {
+            try await dialect.discover(client)
+            hasDiscovered = true
+        }
+        tally.withLock { $0.resumed = $0.resumed ?? 0 }
+        let named = Lock<URL?>(nil)
+        defer { upload = named.withLock { $0 } }
+        let (run, store) = (self, store)
+        let state = try await dialect.create(client, file) { url, sender in
+            try store.write(run.makeRecord(url, sender))
+            named.withLock { $0 = url }
+        }
+        return try note(state, after: -1)
+    }
+
+    private mutating func ask(_ upload: URL) async throws -> UploadState? {
+        let state: UploadState
+        do {
+            state = try await dialect.state(of: upload, client, file)
+        } catch let error as ResumableUploadError where record != nil && error.kind == .invalidResponse {
+            // A record of something else.
+            forget()
+            return nil
+        }
+        if let record, record.sender != state.reply.sender {
+            forget()
+            return nil
+        }
+        record = nil
+        return try note(state, after: -1)
+    }
+
+    /// Notes the offset that a response reports; it has to be a new one after an append.
+    private mutating func note(_ state: UploadState, after last: Int64) throws -> UploadState? {
+        offset = state.offset
+        onReply(state.offset, state.reply.head)
+        guard let found = state.offset else { return state.isComplete ? state : nil }
+        let isProgress = tally.withLock { tally in
+            if tally.resumed == nil { tally.resumed = found }
+            defer { tally.best = max(tally.best, found) }
+            return found > tally.best
+        }
+        if isProgress { failures = 0 }
+        guard state.isComplete || found > last else {
+            throw NoProgress(error: .invalidResponse(state.reply.url, "the server accepts no bytes"))
+        }
+        return state.isComplete ? state : nil
+    }
+
+    /// A response that accepts an append, and none of its bytes.
+    private struct NoProgress: Error {
+        let error: ResumableUploadError
+    }
+
+    // MARK: Failures
+
+    /// Waits before another attempt, or forgets an upload that the server has lost.
+    ///
+    /// - Throws: what the upload fails with, if there is no other attempt.
+    private mutating func recover(from error: any Error) async throws {
+        try Task.checkCancellation()
+        if let refusal = error as? UploadClient.Refusal, let upload, refusal.url == upload, [404, 410].contains(refusal.status) {
+            let restarts = tally.withLock { tally in
+                tally.restarts += 1
+                return tally.restarts
+            }
+            forget()
+            guard restarts <= Self.mostRestarts else { throw final(error) }
+            return
+        }
+        guard isTransient(error) else { throw final(error) }
+        failures += 1
+        let policy = client.options.retryPolicy
+        guard failures <= policy.retryLimit, let delay = delay(after: error, policy) else { throw final(error) }
+        client.options.onRetry?(final(error), delay)
+        try await Task.sleep(for: delay)
+    }
+
+    private func isTransient(_ error: any Error) -> Bool {
+        let policy = client.options.retryPolicy
+        switch error {
+        case is NoProgress: return true
+        case let refusal as UploadClient.Refusal:
+            return policy.retryableHTTPStatusCodes.contains(refusal.status)
+                || refusal.url == upload && Self.retryableStatusCodes.contains(refusal.status)
+        case CurlewError.transferFailed(let failure):
+            return policy.retryableFailureKinds.contains(failure.kind)
+                || Deadline.current != nil && [.circuitOpen, .rateLimited].contains(failure.kind)
+        default: return false
+        }
+    }
+
+    /// Returns how long to wait after an error; `nil` if that would be too long.
+    private func delay(after error: any Error, _ policy: RetryPolicy) -> Duration? {
+        let backoff = Backoff(
+            first: policy.exponentialBackoffScale, factor: Double(policy.exponentialBackoffBase), limit: policy.maximumDelay)
+        var delay = backoff.delay(after: failures - 1, jitter: .random(in: 0.5...1))
+        if let refusal = error as? UploadClient.Refusal {
+            // Another offset is known as soon as the server is asked.
+            if refusal.status == 409, failures == 1 { delay = 0 }
+            if let asked = RetryAfter(refusal.head)?.delay { delay = asked }
+        } else if case CurlewError.transferFailed(let failure) = error, let asked = failure.retryAfter {
+            delay = asked.seconds
+        }
+        guard delay <= policy.maximumDelay else { return nil }
+        let duration = Duration.seconds(delay)
+        return Deadline.current.map { duration < $0.remaining } ?? true ? duration : nil
+    }
+
+    private func final(_ error: any Error) -> any Error {
+        switch error {
+        case let refusal as UploadClient.Refusal:
+            // Only an upload that there was can be gone.
+            let isOfUpload = refusal.url != client.endpoint
+            let error = ResumableUploadError(refusing: refusal.url, refusal.status, refusal.error)
+            guard !isOfUpload, [.gone, .offsetConflict, .locked, .checksumMismatch].contains(error.kind) else { return error }
+            return ResumableUploadError(
+                kind: .refused, subject: error.subject, message: "the server refused the request with status \(refusal.status)",
+                underlyingError: refusal.error)
+        case let error as NoProgress: return error.error
+        default: return error
+        }
+    }
+
+    // MARK: The removal
+
+    /// Removes the upload of a record from the server, if it is this user's.
+    func remove() async throws {
+        guard let upload, let record else { return }
+        do {
+            let state = try await dialect.state(of: upload, client, file)
+            guard state.reply.sender == record.sender else { return }
+            try await dialect.remove(upload, client)
+        } catch let refusal as UploadClient.Refusal where [404, 410].contains(refusal.status) {
+            // It is gone already.
+        } catch {
+            throw final(error)
+        }
+        store.forget()
+    }
+}
