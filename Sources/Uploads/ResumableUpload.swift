@@ -4,7 +4,8 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// An upload of a file that survives lost connections, restarts and the end of the process, to a server with tus 1.0.
+/// An upload of a file that survives lost connections, restarts and the end of the process, by tus 1.0 or the draft for HTTP
+/// (``Options/dialect``).
 ///
 /// ```swift
 /// let upload = manager.resumableUpload(file, to: "https://example.org/files")
@@ -59,8 +60,8 @@ public final class ResumableUpload: Sendable {
 
     /// The response, once the upload is complete. Starts it unless it is started or paused.
     ///
-    /// - Throws: ``ResumableUploadError``, `CurlewError` of the request that failed last, or `CurlewError.cancelled`, `CocoaError` for files,
-    ///   `CancellationError` if the awaiting task was cancelled.
+    /// - Throws: ``ResumableUploadError``, `CurlewError` of the request that failed last, or `CurlewError.cancelled`, `CocoaError` for
+    ///   files, `CancellationError` if the awaiting task was cancelled.
     public var response: Response {
         get async throws {
             start(from: { if case .idle = $0 { true } else { false } })
@@ -201,7 +202,7 @@ public final class ResumableUpload: Sendable {
     private func withRun<Value>(_ body: (inout UploadRun, UploadRecord?) async throws -> Value) async throws -> Value {
         let url = try endpoint.asURL()
         let client = try UploadClient(manager, file, to: url, options) { [weak self] in self?.noteSent($1, of: $0, isEnd: $2) }
-        let dialect = try TusDialect(options)
+        let dialect = try options.makeDialect()
         var uploaded = try UploadedFile(file)
         let store = UploadStore(options.stateFile ?? UploadStore.url(for: file, to: url))
         let record = try store.open()
@@ -209,7 +210,7 @@ public final class ResumableUpload: Sendable {
         if options.verifiesContent { uploaded = try await uploaded.withDigest() }
         let length = uploaded.length
         state.withLock { $0.progress.total = length }
-        var run = UploadRun(client, uploaded, store, dialect, tally) { [weak self] in self?.noteConfirmed($0, $1) }
+        var run = UploadRun(client, uploaded, store, dialect, tally) { [weak self] in self?.note($0) }
         return try await body(&run, record)
     }
 
@@ -246,11 +247,10 @@ public final class ResumableUpload: Sendable {
         }
     }
 
-    private func noteConfirmed(_ offset: Int64?, _ head: ResponseHead) {
-        let expires = head.value(for: "Upload-Expires").flatMap { HTTPDate.date(from: $0) }
+    private func note(_ found: UploadState) {
         state.withLock { state in
-            if let expires { state.expires = expires }
-            guard let offset else { return }
+            if let expires = found.expires { state.expires = expires }
+            guard let offset = found.offset else { return }
             (state.progress.completed, state.progress.confirmed) = (offset, offset)
             for observer in state.observers { observer.yield(state.progress) }
         }

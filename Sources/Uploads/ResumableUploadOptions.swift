@@ -5,8 +5,22 @@ import CurlewHTTP
 import CurlewTransport
 
 extension ResumableUpload {
+    /// The protocols of servers.
+    public enum Dialect: Sendable, Hashable {
+        /// The tus resumable upload protocol 1.0.
+        case tus
+        /// Resumable uploads for HTTP, draft-ietf-httpbis-resumable-upload-11 (interop version 8): a request with this method and the file
+        /// as its body, which is resumed if the server announces that it supports this version of the draft, and is a plain upload
+        /// otherwise.
+        ///
+        /// A plain upload is sent again only if its method is one of ``Options/retryPolicy``, or nothing was sent.
+        case httpDraft(method: HTTPMethod = .post)
+    }
+
     /// The settings of an upload.
     public struct Options: Sendable {
+        /// The protocol of the server; tus by default.
+        public var dialect = Dialect.tus
         /// Describes the file to a tus server (`Upload-Metadata`), by its `filename` and `filetype` for example; empty by default. Keys
         /// have no spaces, commas and characters beyond ASCII; values are sent in Base64. An upload of which something else was said is not
         /// continued.
@@ -51,6 +65,13 @@ extension ResumableUpload {
 
         /// Creates the defaults.
         public init() {}
+
+        func makeDialect() throws -> any UploadDialect {
+            switch dialect {
+            case .tus: try TusDialect(self)
+            case .httpDraft(let method): DraftDialect(self, method: method)
+            }
+        }
 
         /// The number of bytes of the next request.
         func chunk(of rest: Int64) -> Int64 {

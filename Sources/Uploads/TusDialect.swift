@@ -95,7 +95,7 @@ struct TusDialect: UploadDialect {
         let upload = try client.uploadURL(reply.head.value(for: "Location"), from: reply.url)
         try announce(upload, reply.sender)
         let offset = reply.count("Upload-Offset") ?? (slice == nil ? 0 : nil)
-        return UploadState(offset: offset, isComplete: offset == file.length, reply: reply)
+        return state(offset, file, reply)
     }
 
     func state(of upload: URL, _ client: UploadClient, _ file: UploadedFile) async throws -> UploadState {
@@ -106,7 +106,7 @@ struct TusDialect: UploadDialect {
         if let length = reply.count("Upload-Length"), length != file.length {
             throw ResumableUploadError.invalidResponse(upload, "the upload is one of \(length) bytes, not of \(file.length)")
         }
-        return UploadState(offset: offset, isComplete: offset == file.length, reply: reply)
+        return state(offset, file, reply)
     }
 
     func append(_ slice: UploadClient.Slice, to upload: URL, _ client: UploadClient, _ file: UploadedFile) async throws -> UploadState {
@@ -114,20 +114,21 @@ struct TusDialect: UploadDialect {
         try await addChecksum(of: slice, file, to: &fields)
         let reply = try await client.send(.patch, upload, fields, slice)
         let offset = reply.count("Upload-Offset").flatMap { (slice.offset...slice.offset + slice.length).contains($0) ? $0 : nil }
-        return UploadState(offset: offset, isComplete: offset == file.length, reply: reply)
+        return state(offset, file, reply)
     }
 
-    func remove(_ upload: URL, _ client: UploadClient) async throws {
-        do {
-            _ = try await client.send(.delete, upload, fields())
-        } catch let refusal as UploadClient.Refusal where [404, 410].contains(refusal.status) {
-            // It is gone already.
-        } catch let refusal as UploadClient.Refusal where [405, 501].contains(refusal.status) {
-            throw ResumableUploadError(
-                kind: .unsupported, subject: upload.absoluteString.redactedURL,
-                message: "the server does not support the removal of uploads",
-                underlyingError: refusal.error)
-        }
+    func remove(_ upload: URL, _ client: UploadClient) async throws { try await remove(upload, client, fields()) }
+
+    /// A creation has no effect but an upload that expires.
+    func mayBeginAgain(after error: any Error) -> Bool { true }
+
+    func isFinal(_ head: ResponseHead) -> Bool { false }
+
+    func chunk(of rest: Int64) -> Int64 { options.chunk(of: rest) }
+
+    private func state(_ offset: Int64?, _ file: UploadedFile, _ reply: UploadClient.Reply) -> UploadState {
+        let expires = reply.head.value(for: "Upload-Expires").flatMap { HTTPDate.date(from: $0) }
+        return UploadState(offset: offset, isComplete: offset == file.length, expires: expires, reply: reply)
     }
 
     private func addChecksum(of slice: UploadClient.Slice, _ file: UploadedFile, to fields: inout HTTPHeaders) async throws {

@@ -93,11 +93,12 @@ struct UploadClient: Sendable {
 
     /// Sends a request.
     ///
-    /// - Parameter onStart: is called with the request, as soon as there is one.
+    /// - Parameter onInterim: is called with each interim response as it is received, its URL and the request's sender. If it throws, the
+    ///   request is cancelled and fails with its error.
     /// - Throws: ``Refusal``, `CurlewError`, `CancellationError`.
     func send(
         _ method: HTTPMethod, _ url: URL, _ fields: HTTPHeaders, _ slice: Slice? = nil,
-        onStart: (@Sendable (DataRequest) -> Void)? = nil
+        onInterim: (@Sendable (_ head: ResponseHead, _ url: URL, _ sender: String?) throws -> Void)? = nil
     ) async throws -> Reply {
         let (headers, settings) = prepared(url, fields, method)
         // Before the response can change them.
@@ -114,12 +115,25 @@ struct UploadClient: Sendable {
         } else {
             request = manager.request(url, method: method, headers: headers, options: settings)
         }
-        onStart?(request)
+        let interim = onInterim.map { onInterim in
+            let heads = request.interimResponses
+            return Task {
+                do {
+                    for await head in heads {
+                        try onInterim(head, request.task?.currentRequest?.url ?? url, request.sender(cookies: cookies))
+                    }
+                } catch {
+                    request.cancel()
+                    throw error
+                }
+            }
+        }
         let response = await request.validate(statusCode: 200..<300).serializingData().response
         if let slice, let request = request as? UploadRequest {
             hasEnded.withLock { $0 = true }
             onSent(slice, request.uploadProgress.completedUnitCount, true)
         }
+        try await interim?.value
         switch response.result {
         case .success(let body):
             guard let head = response.responseHead else { throw ResumableUploadError.invalidResponse(url, "there is no response") }

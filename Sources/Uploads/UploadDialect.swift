@@ -2,6 +2,7 @@
 import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTransport
 
 /// The requests of a protocol for resumable uploads.
 protocol UploadDialect: Sendable {
@@ -16,8 +17,8 @@ protocol UploadDialect: Sendable {
 
     /// Begins an upload.
     ///
-    /// - Parameter announce: is called with its URL and the request's sender, as soon as the server has named it, and throws if that can't be
-    ///   used or recorded.
+    /// - Parameter announce: is called with its URL and the request's sender, as soon as the server has named it, and throws if that can't
+    ///   be used or recorded.
     func create(
         _ client: UploadClient, _ file: UploadedFile, announce: @escaping @Sendable (_ upload: URL, _ sender: String?) throws -> Void
     ) async throws -> UploadState
@@ -30,6 +31,31 @@ protocol UploadDialect: Sendable {
 
     /// Removes an upload from the server.
     func remove(_ upload: URL, _ client: UploadClient) async throws
+
+    /// Whether an upload may be begun again after an error of its creation, or after the server has lost it.
+    func mayBeginAgain(after error: any Error) -> Bool
+
+    /// Whether a refusal is about the whole file, so that nothing is left to send.
+    func isFinal(_ head: ResponseHead) -> Bool
+
+    /// The number of bytes of the next append.
+    func chunk(of rest: Int64) -> Int64
+}
+
+extension UploadDialect {
+    /// Sends a `DELETE`; an upload that is gone already is no error.
+    func remove(_ upload: URL, _ client: UploadClient, _ fields: HTTPHeaders) async throws {
+        do {
+            _ = try await client.send(.delete, upload, fields)
+        } catch let refusal as UploadClient.Refusal where [404, 410].contains(refusal.status) {
+            // It is gone already.
+        } catch let refusal as UploadClient.Refusal where [405, 501].contains(refusal.status) {
+            throw ResumableUploadError(
+                kind: .unsupported, subject: upload.absoluteString.redactedURL,
+                message: "the server does not support the removal of uploads",
+                underlyingError: refusal.error)
+        }
+    }
 }
 
 /// What a response says about an upload.
@@ -37,5 +63,7 @@ struct UploadState: Sendable {
     /// The number of bytes that the server has; `nil` if it has to be asked.
     var offset: Int64?
     var isComplete = false
+    /// When the server removes the upload; `nil` if it does not say so.
+    var expires: Date?
     let reply: UploadClient.Reply
 }

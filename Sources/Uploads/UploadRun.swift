@@ -25,8 +25,8 @@ struct UploadRun {
     private let store: UploadStore
     private var dialect: any UploadDialect
     private let tally: Lock<Tally>
-    /// Receives the number of bytes that the server has, if a response says so, and its head.
-    private let onReply: @Sendable (Int64?, ResponseHead) -> Void
+    /// Receives what each response says about the upload.
+    private let onReply: @Sendable (UploadState) -> Void
 
     /// The upload's URL; `nil` before the server has named it.
     private(set) var upload: URL?
@@ -38,7 +38,7 @@ struct UploadRun {
 
     init(
         _ client: UploadClient, _ file: UploadedFile, _ store: UploadStore, _ dialect: any UploadDialect, _ tally: Lock<Tally>,
-        onReply: @escaping @Sendable (Int64?, ResponseHead) -> Void
+        onReply: @escaping @Sendable (UploadState) -> Void
     ) {
         (self.client, self.file, self.store, self.dialect, self.tally) = (client, file, store, dialect, tally)
         self.onReply = onReply
@@ -95,7 +95,7 @@ struct UploadRun {
         try file.check()
         guard let upload else { return try await begin() }
         guard let offset else { return try await ask(upload) }
-        let slice = UploadClient.Slice(offset: offset, length: client.options.chunk(of: file.length - offset))
+        let slice = UploadClient.Slice(offset: offset, length: dialect.chunk(of: file.length - offset))
         return try await note(dialect.append(slice, to: upload, client, file), after: offset)
     }
 
@@ -135,7 +135,7 @@ struct UploadRun {
     /// Notes the offset that a response reports; it has to be a new one after an append.
     private mutating func note(_ state: UploadState, after last: Int64) throws -> UploadState? {
         offset = state.offset
-        onReply(state.offset, state.reply.head)
+        onReply(state)
         guard let found = state.offset else { return state.isComplete ? state : nil }
         let isProgress = tally.withLock { tally in
             if tally.resumed == nil { tally.resumed = found }
@@ -167,10 +167,10 @@ struct UploadRun {
                 return tally.restarts
             }
             forget()
-            guard restarts <= Self.mostRestarts else { throw final(error) }
+            guard restarts <= Self.mostRestarts, dialect.mayBeginAgain(after: error) else { throw final(error) }
             return
         }
-        guard isTransient(error) else { throw final(error) }
+        guard isTransient(error), upload != nil || !hasDiscovered || dialect.mayBeginAgain(after: error) else { throw final(error) }
         failures += 1
         let policy = client.options.retryPolicy
         guard failures <= policy.retryLimit, let delay = delay(after: error, policy) else { throw final(error) }
@@ -182,6 +182,7 @@ struct UploadRun {
         let policy = client.options.retryPolicy
         switch error {
         case is NoProgress: return true
+        case let refusal as UploadClient.Refusal where dialect.isFinal(refusal.head): return false
         case let refusal as UploadClient.Refusal:
             return policy.retryableHTTPStatusCodes.contains(refusal.status)
                 || refusal.url == upload && Self.retryableStatusCodes.contains(refusal.status)

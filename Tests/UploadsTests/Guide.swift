@@ -35,3 +35,12 @@ func uploadOrRemove(_ upload: ResumableUpload) async throws -> Bool {
     }
 }
 // end
+
+// snippet: draft
+func publish(_ file: URL, with manager: SessionManager, to url: String) async throws -> Data {
+    var options = ResumableUpload.Options()
+    options.dialect = .httpDraft(method: .put)
+    options.headers = [.contentType("video/mp4")]
+    return try await manager.resumableUpload(file, to: url, options: options).value
+}
+// end

@@ -45,4 +45,16 @@ import Testing
         #expect(server.uploads.isEmpty)
         #expect(try contents(of: directory) == ["video.mp4"])
     }
+
+    // A2.2
+    @Test("the article's upload by PUT returns the server's response") func draft() async throws {
+        let directory = try TemporaryDirectory()
+        var settings = TusServer.Settings()
+        settings.draft = 8
+        settings.cuts = [50_000]
+        let server = try TusServer(settings)
+        let file = try directory.write(GeneratedBody().data(count: 100_000), to: "video.mp4")
+        #expect(try await publish(file, with: makeManager(), to: server.url()) == Data("stored".utf8))
+        #expect(server.entries.map { $0.header("Content-Type") } == ["video/mp4", "video/mp4", "application/partial-upload"])
+    }
 }

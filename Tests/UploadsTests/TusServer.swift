@@ -3,7 +3,8 @@ import CurlewCore
 import CurlewHTTP
 import CurlewTestSupport
 
-/// A tus 1.0 server on 127.0.0.1 that keeps uploads in memory, stores what it receives at once, and goes wrong on demand.
+/// A server of tus 1.0, or of the draft for HTTP, on 127.0.0.1 that keeps uploads in memory, stores what it receives at once, and goes
+/// wrong on demand.
 final class TusServer: Sendable {
     /// A request as it was received.
     struct Entry: Sendable {
@@ -19,6 +20,8 @@ final class TusServer: Sendable {
     struct Upload: Sendable {
         let length: Int64
         var bytes = Data()
+        /// Whether a request of the draft has completed it.
+        var isComplete = false
     }
 
     struct Settings: Sendable {
@@ -26,6 +29,12 @@ final class TusServer: Sendable {
         var extensions: String? = "creation,creation-with-upload,termination,checksum,expiration"
         var algorithms = "sha1,sha256"
         var maximum: Int64?
+        /// The interop version of the draft that the server supports; `nil` for tus.
+        var draft: Int?
+        /// The draft's `Upload-Limit`.
+        var limit: String?
+        /// Whether the draft's server announces uploads by a 104.
+        var announces = true
         /// The numbers of body bytes, of all requests together, after which a connection is cut, in order.
         var cuts: [Int64] = []
         /// Whether a cut is a reset, and not the end of the stream.
@@ -40,7 +49,7 @@ final class TusServer: Sendable {
         var onBytes: @Sendable (Int64) -> Void = { _ in }
     }
 
-    private struct State {
+    struct State {
         var uploads: [String: Upload] = [:]
         var created = 0
         var entries: [Entry] = []
@@ -72,9 +81,9 @@ final class TusServer: Sendable {
 
     // MARK: Connections
 
-    private struct Cut: Error {}
+    struct Cut: Error {}
 
-    private struct Connection {
+    struct Connection {
         let socket: ConnectedSocket
         let settings: Settings
         let state: Lock<State>
@@ -93,7 +102,10 @@ final class TusServer: Sendable {
                     try send(response, to: entry)
                     continue
                 }
-                let response = try respond(&entry, number.index) { take in try read(length, reader, number.index, take) }
+                let response =
+                    try settings.draft == nil
+                    ? respond(&entry) { take in try read(length, reader, number.index, take) }
+                    : respondToDraft(entry) { take in try read(length, reader, number.index, take) }
                 try send(response, to: entry)
             }
         }
@@ -133,7 +145,7 @@ final class TusServer: Sendable {
             }
         }
 
-        private func respond(_ entry: inout Entry, _ index: Int, _ read: ((Data) -> Void) throws -> Void) throws -> ServerResponse {
+        private func respond(_ entry: inout Entry, _ read: ((Data) -> Void) throws -> Void) throws -> ServerResponse {
             if entry.method == "OPTIONS" { return options() }
             guard entry.header("Tus-Resumable") == settings.version else {
                 try read { _ in }

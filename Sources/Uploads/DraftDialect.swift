@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// Resumable uploads for HTTP, draft-ietf-httpbis-resumable-upload-11: interop version 8.
+struct DraftDialect: UploadDialect {
+    static let name = "draft-8"
+    private static let version = 8
+
+    /// What a server accepts (`Upload-Limit`).
+    private struct Limits: Sendable {
+        var maximumSize: Int64?
+        var maximumAppend: Int64?
+        var minimumAppend: Int64?
+        var age: Int64?
+
+        /// Reads the field; `nil` without a valid one. A member of another type makes all of it invalid.
+        init?(_ head: ResponseHead) {
+            guard let text = head.value(for: "Upload-Limit"), let members = try? StructuredFields.dictionary(from: text) else { return nil }
+            for member in members {
+                guard ["max-size", "max-append-size", "min-append-size", "max-age"].contains(member.key) else { continue }
+                guard case .item(let item) = member.value, case .integer(let number) = item.value, number >= 0 else { return nil }
+                switch member.key {
+                case "max-size": maximumSize = Int64(number)
+                case "max-append-size": maximumAppend = Int64(number)
+                case "min-append-size": minimumAppend = Int64(number)
+                default: age = Int64(number)
+                }
+            }
+        }
+    }
+
+    private let options: ResumableUpload.Options
+    private let method: HTTPMethod
+    private let limits = Lock<Limits?>(nil)
+    /// Whether the server is known to support it, so that a part of the file can be sent.
+    private var isKnown = false
+
+    init(_ options: ResumableUpload.Options, method: HTTPMethod) {
+        (self.options, self.method) = (options, method)
+    }
+
+    var metadata: String { method.rawValue }
+
+    /// Repeating a request whose outcome is unknown could do twice what it does.
+    func mayBeginAgain(after error: any Error) -> Bool {
+        if options.retryPolicy.retryableHTTPMethods.contains(method) { return true }
+        if case CurlewError.transferFailed(let failure) = error { return !failure.requestWasSent }
+        return false
+    }
+
+    /// The server has all of the file: what it says is about that.
+    func isFinal(_ head: ResponseHead) -> Bool { head.boolean("Upload-Complete") == true }
+
+    func chunk(of rest: Int64) -> Int64 {
+        let limits = limits.withLock { $0 }
+        let size = min(max(options.chunk(of: .max), limits?.minimumAppend ?? 0), limits?.maximumAppend ?? .max)
+        return min(max(size, 1), rest)
+    }
+
+    // MARK: What the server supports
+
+    mutating func discover(_ client: UploadClient) async throws {
+        // Without a limit the creation has the whole file, as the upload of a client without resumption does.
+        guard options.chunkSize != nil else { return }
+        let head: ResponseHead
+        do {
+            head = try await client.send(.options, client.endpoint, Self.fields).head
+        } catch let refusal as UploadClient.Refusal where (400..<500).contains(refusal.status) && ![408, 429].contains(refusal.status) {
+            return
+        }
+        let types = (head.value(for: "Accept-Patch") ?? "").splitScalars(separator: ",").map {
+            $0.prefixScalars { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+        }
+        isKnown =
+            types.contains("application/partial-upload") && head.integer("Upload-Draft-Interop-Version") ?? Self.version == Self.version
+        note(head)
+    }
+
+    private func note(_ head: ResponseHead) {
+        if let found = Limits(head) { limits.withLock { $0 = found } }
+    }
+
+    private func checkLength(of file: UploadedFile) throws {
+        guard let limit = limits.withLock({ $0?.maximumSize }), file.length > limit else { return }
+        throw ResumableUploadError(
+            kind: .tooLarge, subject: file.url.path, message: "the file has \(file.length) bytes; the server accepts \(limit)")
+    }
+
+    private static var fields: HTTPHeaders { ["Upload-Draft-Interop-Version": "\(version)"] }
+
+    // MARK: Requests
+
+    func create(
+        _ client: UploadClient, _ file: UploadedFile, announce: @escaping @Sendable (_ upload: URL, _ sender: String?) throws -> Void
+    ) async throws -> UploadState {
+        try checkLength(of: file)
+        let slice = UploadClient.Slice(offset: 0, length: isKnown ? chunk(of: file.length) : file.length)
+        let isWhole = slice.length == file.length
+        var fields = Self.fields
+        fields.update(name: "Upload-Complete", value: isWhole ? "?1" : "?0")
+        fields.update(name: "Upload-Length", value: "\(file.length)")
+        let named = Lock<URL?>(nil)
+        @Sendable func name(_ head: ResponseHead, _ base: URL, _ sender: String?) throws {
+            let upload = try client.uploadURL(head.value(for: "Location"), from: base)
+            let isNew = named.withLock { named in
+                defer { named = upload }
+                return named == nil
+            }
+            if isNew { try announce(upload, sender) }
+        }
+        let reply = try await client.send(method, client.endpoint, fields, slice) { head, base, sender in
+            // One of another version is ignored: the upload is a plain one.
+            guard head.statusCode == 104, head.integer("Upload-Draft-Interop-Version") == Self.version else { return }
+            note(head)
+            if head.value(for: "Location") != nil { try name(head, base, sender) }
+            try checkLength(of: file)
+        }
+        note(reply.head)
+        // The response to the whole file is that of the resource, also of one that knows nothing of resumption.
+        if isWhole, reply.head.boolean("Upload-Complete") != false {
+            return UploadState(offset: file.length, isComplete: true, reply: reply)
+        }
+        if named.withLock({ $0 }) == nil { try name(reply.head, reply.url, reply.sender) }
+        return UploadState(offset: reply.head.integer("Upload-Offset").map(Int64.init), expires: expiry, reply: reply)
+    }
+
+    func state(of upload: URL, _ client: UploadClient, _ file: UploadedFile) async throws -> UploadState {
+        let reply = try await client.send(.head, upload, Self.fields)
+        note(reply.head)
+        guard let offset = reply.head.integer("Upload-Offset").map(Int64.init), (0...file.length).contains(offset) else {
+            throw ResumableUploadError.invalidResponse(upload, "the server reports no valid Upload-Offset")
+        }
+        if let length = reply.head.integer("Upload-Length").map(Int64.init), length != file.length {
+            throw ResumableUploadError.invalidResponse(upload, "the upload is one of \(length) bytes, not of \(file.length)")
+        }
+        return UploadState(offset: offset, isComplete: isFinal(reply.head), expires: expiry, reply: reply)
+    }
+
+    func append(_ slice: UploadClient.Slice, to upload: URL, _ client: UploadClient, _ file: UploadedFile) async throws -> UploadState {
+        try checkLength(of: file)
+        var fields = Self.fields
+        fields.update(name: "Upload-Complete", value: slice.offset + slice.length == file.length ? "?1" : "?0")
+        fields.update(name: "Upload-Offset", value: "\(slice.offset)")
+        fields.update(name: "Content-Type", value: "application/partial-upload")
+        let reply = try await client.send(.patch, upload, fields, slice)
+        note(reply.head)
+        if isFinal(reply.head) { return UploadState(offset: file.length, isComplete: true, reply: reply) }
+        return UploadState(offset: slice.length > 0 ? offset(after: slice, reply) : nil, expires: expiry, reply: reply)
+    }
+
+    /// The offset after an append that does not complete the upload: all of it, unless the server says otherwise.
+    private func offset(after slice: UploadClient.Slice, _ reply: UploadClient.Reply) -> Int64? {
+        guard reply.head.boolean("Upload-Complete") == false else { return nil }
+        guard let offset = reply.head.integer("Upload-Offset").map(Int64.init) else { return slice.offset + slice.length }
+        return (slice.offset...slice.offset + slice.length).contains(offset) ? offset : nil
+    }
+
+    func remove(_ upload: URL, _ client: UploadClient) async throws {
+        try await remove(upload, client, Self.fields)
+    }
+
+    private var expiry: Date? { limits.withLock { $0?.age }.map { Date(timeIntervalSinceNow: TimeInterval($0)) } }
+}
+
+extension ResponseHead {
+    /// The value of a field that is an integer (RFC 9651); `nil` without a valid one.
+    fileprivate func integer(_ name: String) -> Int? {
+        guard let text = value(for: name), case .integer(let number)? = try? StructuredFields.item(from: text).value else { return nil }
+        return number
+    }
+
+    /// The value of a field that is a boolean (RFC 9651); `nil` without a valid one.
+    fileprivate func boolean(_ name: String) -> Bool? {
+        guard let text = value(for: name), case .boolean(let isTrue)? = try? StructuredFields.item(from: text).value else { return nil }
+        return isTrue
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+import CurlewTestSupport
+
+/// Resumable uploads for HTTP, draft-ietf-httpbis-resumable-upload-11.
+extension TusServer.Connection {
+    func respondToDraft(_ entry: TusServer.Entry, _ read: ((Data) -> Void) throws -> Void) throws -> ServerResponse {
+        switch entry.method {
+        case "OPTIONS": return .status(204, headers: [ServerField("Accept-Patch", "application/partial-upload")] + limits)
+        case "POST", "PUT": return try create(entry, read)
+        case "HEAD":
+            guard let upload = state.withLock({ $0.uploads[entry.path] }) else { return .status(404) }
+            let fields = [ServerField("Upload-Length", "\(upload.length)"), ServerField("Cache-Control", "no-store")]
+            return .status(204, headers: offset(upload) + [complete(upload.isComplete)] + fields + limits)
+        case "PATCH": return try append(entry, read)
+        case "DELETE": return .status(state.withLock { $0.uploads.removeValue(forKey: entry.path) } == nil ? 404 : 204)
+        default: return .status(405)
+        }
+    }
+
+    private var limits: [ServerField] { settings.limit.map { [ServerField("Upload-Limit", $0)] } ?? [] }
+    private func offset(_ upload: TusServer.Upload?) -> [ServerField] { [ServerField("Upload-Offset", "\(upload?.bytes.count ?? 0)")] }
+    private func complete(_ isComplete: Bool) -> ServerField { ServerField("Upload-Complete", isComplete ? "?1" : "?0") }
+
+    private func sendInterim(_ fields: [ServerField]) throws {
+        let version = ServerField("Upload-Draft-Interop-Version", "\(settings.draft ?? 0)")
+        let lines = (fields + [version]).map { "\($0.name): \($0.value)\r\n" }.joined()
+        try socket.send(Data("HTTP/1.1 104 Upload Resumption Supported\r\n\(lines)\r\n".utf8))
+    }
+
+    private func create(_ entry: TusServer.Entry, _ read: ((Data) -> Void) throws -> Void) throws -> ServerResponse {
+        guard let length = entry.header("Upload-Length").flatMap({ Int64($0) }) else { return .status(400) }
+        let path = state.withLock { state in
+            state.created += 1
+            let path = "/files/\(state.created)"
+            state.uploads[path] = TusServer.Upload(length: length)
+            return path
+        }
+        let location = ServerField("Location", settings.location(path))
+        if settings.announces { try sendInterim([location] + limits) }
+        do {
+            try read { data in state.withLock { $0.uploads[path]?.bytes.append(data) } }
+        } catch {
+            // Without an announcement the bytes are lost.
+            if !settings.announces || entry.header("Upload-Draft-Interop-Version") != "\(settings.draft ?? 0)" {
+                state.withLock { $0.uploads[path] = nil }
+            }
+            throw error
+        }
+        guard entry.header("Upload-Complete") == "?1" else { return .status(201, headers: [location, complete(false)] + limits) }
+        return finished(path)
+    }
+
+    private func finished(_ path: String) -> ServerResponse {
+        state.withLock { $0.uploads[path]?.isComplete = true }
+        return .ok("stored").header("Upload-Complete", "?1")
+    }
+
+    private func append(_ entry: TusServer.Entry, _ read: ((Data) -> Void) throws -> Void) throws -> ServerResponse {
+        guard entry.header("Content-Type") == "application/partial-upload" else { return .status(415) }
+        guard let upload = state.withLock({ $0.uploads[entry.path] }), !upload.isComplete else {
+            try read { _ in }
+            return .status(404)
+        }
+        guard entry.header("Upload-Offset") == "\(upload.bytes.count)" else {
+            try read { _ in }
+            return .status(409, headers: offset(upload))
+        }
+        try sendInterim(offset(upload))
+        try read { data in state.withLock { $0.uploads[entry.path]?.bytes.append(data) } }
+        guard entry.header("Upload-Complete") == "?1" else { return .status(204, headers: [complete(false)]) }
+        return finished(entry.path)
+    }
+}
