@@ -55,7 +55,7 @@ struct HandshakeRequest: Sendable {
             case .header(let name): throw .invalidRequest(reason: .invalidHeader(name: name))
             }
         }
-        cookieURL = request.httpShouldHandleCookies ? upgrade.url : nil
+        cookieURL = upgrade.handlesCookies ? upgrade.url : nil
         self.key = key
         self.compression = compression
     }

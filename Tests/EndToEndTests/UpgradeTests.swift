@@ -35,6 +35,14 @@ import Testing
                     status: 404, headers: [ServerField("Content-Type", "application/json"), ServerField("Set-Cookie", "a=1")],
                     body: .data(Data(#"{"message":"No such container"}"#.utf8)))
             case "/chunked": return ServerResponse(status: 400, body: .chunked([Data("no ".utf8), Data("way".utf8)]))
+            case "/endless":
+                try connection.send(raw: "HTTP/1.1 403 No\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nsorry\r\n")
+                connection.waitUntilClosed()
+                return nil
+            case "/head":
+                try connection.send(raw: "HTTP/1.1 403 No\r\nContent-Length: 5\r\n\r\n")
+                connection.waitUntilClosed()
+                return nil
             case "/garbage":
                 try connection.send(raw: "SSH-2.0-Server\r\n")
                 connection.waitUntilClosed()
@@ -122,6 +130,17 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
+    @Test func `a refusal whose body never ends is one, with the beginning of the body`() async throws {
+        for (path, method, body) in [("/endless", HTTPMethod.get, "sorry"), ("/head", .head, "")] {
+            let error = try await #require(throws: UpgradeError.self) {
+                try await manager.upgrade(server.url(path), to: "tcp", method: method, timeout: nil)
+            }
+            guard case .upgradeRefused(let refusal) = error else { throw error }
+            #expect(refusal.status == 403 && String(decoding: refusal.body, as: UTF8.self) == body)
+        }
+        #expect(await server.waitForConnectionsToClose())
+    }
+
     @Test func `a retrier decides about a refusal`() async throws {
         let seen = Log<Int?>()
         manager.retrier = Retrier { request, error, completion in
@@ -139,6 +158,12 @@ import Testing
         await #expect(throws: UpgradeError.self) { try await manager.upgrade(server.url("/missing"), to: "tcp") }
         await #expect(throws: UpgradeError.self) { try await manager.upgrade(server.url("/missing"), to: "tcp") }
         #expect(requests.elements.map { $0.header("Cookie") } == [nil, "a=1"])
+        let other = makeManager { $0.cookies = CookieStore() }
+        other.adapter = Adapter { $0.httpShouldHandleCookies = false }
+        await #expect(throws: UpgradeError.self) { try await other.upgrade(server.url("/missing"), to: "tcp") }
+        other.adapter = nil
+        await #expect(throws: UpgradeError.self) { try await other.upgrade(server.url("/missing"), to: "tcp") }
+        #expect(requests.elements.last?.header("Cookie") == nil)
     }
 
     @Test func `a server that never answers ends with the timeout, the deadline or the task`() async throws {
@@ -155,6 +180,13 @@ import Testing
         await #expect(throws: CancellationError.self) { try await task.value }
         #expect(await server.waitForConnectionsToClose())
         #expect(await eventually { manager.requests.isEmpty })
+    }
+
+    @Test(arguments: ["PO ST", "CONNECT"] as [String]) func `an adapter's method has to be one`(_ method: String) async throws {
+        manager.adapter = Adapter { $0.httpMethod = method }
+        let error = try await #require(throws: CurlewError.self) { try await manager.upgrade(server.url("/exec"), to: "tcp") }
+        guard case .urlRequestValidationFailed(.invalidMethod(method), _) = error else { throw error }
+        #expect(requests.elements.isEmpty)
     }
 
     @Test(

@@ -238,6 +238,30 @@ import Testing
         #expect(body == Data(String(repeating: "x", count: 64 << 10).utf8))
     }
 
+    @Test("a rejection to HEAD, or with 204 or 304, has no body, though it announces one", arguments: ["403", "204", "304"] as [String])
+    func bodiless(_ status: String) throws {
+        var reader = UpgradeReader(toHead: status == "403")
+        guard case .refused(_, let body)? = try reader.feed(Data("HTTP/1.1 \(status) No\r\nContent-Length: 5\r\n\r\n".utf8)) else {
+            return #expect(Bool(false))
+        }
+        #expect(body.isEmpty)
+    }
+
+    @Test("small chunks and long extensions of chunks cost neither much time nor memory") func chunks() throws {
+        for (chunk, isAll) in [("1\r\nX\r\n", false), ("1;\(String(repeating: "e", count: 1_000))\r\nX\r\n", false), ("+1\r\nX\r\n", true)] {
+            var reader = UpgradeReader()
+            let head = try reader.feed(Data("HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\n".utf8))
+            #expect(head.map { _ in true } == nil)
+            var (result, count): (UpgradeReader.Result?, Int) = (nil, 0)
+            while result == nil, count < 100_000 {
+                result = try reader.feed(Data(chunk.utf8))
+                count += 1
+            }
+            guard case .refused(_, let body)? = result else { return #expect(Bool(false)) }
+            #expect(reader.bodyBytes <= (256 << 10) + chunk.utf8.count && body.count <= count && body.isEmpty == isAll)
+        }
+    }
+
     @Test("non-HTTP bytes and an endless head are rejected") func notHTTP() {
         #expect(throws: UpgradeReader.Malformed.self) { try read("SSH-2.0-OpenSSH", by: 4) }
         #expect(throws: UpgradeReader.Malformed.self) {

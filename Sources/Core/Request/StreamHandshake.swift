@@ -96,19 +96,36 @@ extension StreamRequest {
     /// The number of the handshake's attempt, from 1; 0 after the handshake.
     package var handshakeAttempt: Int { connection.handshakeAttempt }
 
-    /// Reads the response to an attempt's handshake; returns `nil` if the connection ended first.
-    package func readHandshake(_ progress: HandshakeProgress) async throws -> UpgradeReader.Result? {
-        var reader = UpgradeReader()
-        defer { (progress.received.headBytes, progress.received.bodyBytes) = (reader.headBytes, reader.bodyBytes) }
+    /// Reads the response to an attempt's handshake; returns `nil` if the connection ended first. The body of a refusal is received for two
+    /// seconds at most, as it may never end.
+    package func readHandshake(_ progress: HandshakeProgress, toHead isToHead: Bool = false) async throws -> UpgradeReader.Result? {
+        let reader = Lock(UpgradeReader(toHead: isToHead))
+        defer { (progress.received.headBytes, progress.received.bodyBytes) = reader.withLock { ($0.headBytes, $0.bodyBytes) } }
         var result: UpgradeReader.Result?
         for try await piece in bytes() {
             if progress.attempt == nil { progress.begin(handshakeAttempt) }
-            result = try reader.feed(piece)
-            if result != nil { break }
+            result = try reader.withLock { reader throws(UpgradeReader.Malformed) in try reader.feed(piece) }
+            if result != nil || reader.withLock({ $0.refusedHead }) != nil { break }
         }
-        result = result ?? reader.end()
+        if result == nil, reader.withLock({ $0.refusedHead }) != nil { result = try await readRefusal(reader) }
+        result = result ?? reader.withLock { $0.end() }
         progress.received.head = result?.head
         return result
+    }
+
+    /// Reads the rest of a refusal; returns `nil` if it has not ended in time, or the connection was lost.
+    private func readRefusal(_ reader: Lock<UpgradeReader>) async throws -> UpgradeReader.Result? {
+        do {
+            return try await withTimeout(RefusedBody.timeout, ContinuousClock(), throwing: CurlewError.cancelled) { [self] in
+                for try await piece in bytes() {
+                    if let result = try reader.withLock({ try $0.feed(piece) }) { return result }
+                }
+                return nil
+            }
+        } catch {
+            try Task.checkCancellation()
+            return nil
+        }
     }
 
     /// Ends the exchange of an attempt for the session's instruments. Does nothing if it has ended: the connection may have failed before.

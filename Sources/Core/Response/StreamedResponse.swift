@@ -66,7 +66,8 @@ extension DataRequest {
     private func error(of body: BodyStream) async -> any Error {
         do {
             for try await _ in body {}
-            return delegate.error ?? CurlewError.cancelled
+            return delegate.error
+                ?? Deadline.failure(of: originalURL ?? "", attempt: retryCount + 1, during: .receivingHead)
         } catch {
             return error
         }

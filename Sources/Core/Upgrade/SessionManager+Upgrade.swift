@@ -63,7 +63,7 @@ extension SessionManager {
             }
             if isInTime?() ?? true { return connection }
             try await stream.end()
-            throw CurlewError.cancelled
+            throw Deadline.failure(of: sent.withLock { $0?.url } ?? "", attempt: stream.retryCount + 1, during: .receivingHead)
         } catch {
             _ = isInTime?()
             stream.cancel()
@@ -74,11 +74,14 @@ extension SessionManager {
 }
 
 extension UpgradeRequest {
-    fileprivate init(_ request: URLRequest, _ url: URL?, body: Data?, to name: String, in session: Session) throws(CurlewError) {
-        let method = HTTPMethod(rawValue: request.httpMethod ?? "GET") ?? .get
+    fileprivate init(_ request: URLRequest, _ url: URL?, body: Data?, to protocolName: String, in session: Session) throws(CurlewError) {
+        let name = request.httpMethod ?? "GET"
+        guard let method = HTTPMethod(rawValue: name), method != .connect else {
+            throw .urlRequestValidationFailed(reason: .invalidMethod(name))
+        }
         do throws(Invalid) {
             try self.init(
-                url, method, HTTPHeaders(request.allHTTPHeaderFields ?? [:]), body: body, to: name, defaults: session.configuration.headers,
+                url, method, HTTPHeaders(request.allHTTPHeaderFields ?? [:]), body: body, to: protocolName, defaults: session.configuration.headers,
                 cookies: request.httpShouldHandleCookies ? { session.cookieField(for: $0, given: $1) } : nil)
         } catch {
             switch error {
@@ -98,10 +101,10 @@ extension StreamRequest {
         while true {
             let progress = HandshakeProgress()
             do {
-                let result = try await readHandshake(progress)
-                if let head = result?.head, let url = sent()?.url {
-                    session.storeCookies(of: head, from: url)
-                    session.noteSecurity(of: head, from: url)
+                let result = try await readHandshake(progress, toHead: sent()?.method == .head)
+                if let head = result?.head, let request = sent() {
+                    if request.handlesCookies { session.storeCookies(of: head, from: request.url) }
+                    session.noteSecurity(of: head, from: request.url)
                 }
                 let attempt = progress.attempt ?? handshakeAttempt
                 let (head, rest) = try UpgradeError.accepted(result, name)

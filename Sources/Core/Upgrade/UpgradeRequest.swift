@@ -26,6 +26,8 @@ package struct UpgradeRequest: Sendable {
     /// The length of its body; `nil` for none.
     var bodyLength: Int64? { body.map { Int64($0.count) } }
     private let target: Target
+    /// Whether cookies are sent, and those of the response stored.
+    package let handlesCookies: Bool
     private let own: HTTPHeaders
     private let reserved: [String]
     private let body: Data?
@@ -46,6 +48,7 @@ package struct UpgradeRequest: Sendable {
         cookies: ((_ url: String, _ given: String?) -> String?)?
     ) throws(Invalid) {
         target = try Target(url, schemes)
+        handlesCookies = cookies != nil
         var fields: HTTPHeaders = ["Upgrade": name, "Connection": "Upgrade"]
         for field in own { fields.append(field) }
         if let body { fields.append(name: "Content-Length", value: "\(body.count)") }
