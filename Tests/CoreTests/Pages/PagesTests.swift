@@ -174,6 +174,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `another origin's challenge is not answered with the request's credential, unless that is allowed`(_ isAllowed: Bool) async throws {
+        let mock = MockTransport { request in
+            if request.url.contains("api.test") { return .response(200, ["Link": "<http://other.test/2>; rel=next"], "[1]") }
+            guard request.headers["Authorization"] == nil else { return .response(200, [:], "[2]") }
+            return .response(401, ["WWW-Authenticate": "Basic realm=\"x\""], "")
+        }
+        var scheme = PaginationScheme<[Int]>.link()
+        scheme.followsOtherOrigins = true
+        scheme.sendsCredentialsToOtherOrigins = isAllowed
+        let pages = SessionManager(mock: mock).pages(
+            of: [Int].self, from: "http://api.test/", by: scheme,
+            validation: { $0.authenticate(user: "user", password: "s3cret").validate() })
+        let (read, error) = await read(pages)
+        #expect(read.count == (isAllowed ? 2 : 1) && statusOf(error) == (isAllowed ? nil : 401))
+        #expect(mock.started.count == (isAllowed ? 3 : 2))
+    }
+
     @Test func `an interceptor adapts and retries each page, and validations refuse it`() async throws {
         let mock = MockTransport.answering(inTurn: [
             .response(200, ["Link": "</2>; rel=next"], "[0]"), .response(503, [:], "busy"),
