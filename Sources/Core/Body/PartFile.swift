@@ -152,13 +152,17 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
 
     /// Returns up to `count` bytes of the beginning of a closed file; `nil` if it can't be read.
     func beginning(_ count: Int) -> Data? {
-        if let file { return try? file.read(count, at: 0) }
-        return Self.beginning(count, at: url.path)
+        file.map { Self.beginning(count, of: $0) } ?? Self.beginning(count, at: url.path)
     }
 
     /// Returns up to `count` bytes of the beginning of the file at a path; `nil` if it can't be read.
     static func beginning(_ count: Int, at path: String) -> Data? {
-        try? PrivateFile.open(path, O_RDONLY)?.read(count, at: 0)
+        PrivateFile.open(path, O_RDONLY).flatMap { beginning(count, of: $0) }
+    }
+
+    /// Reserves no more memory than the file has bytes.
+    private static func beginning(_ count: Int, of file: Descriptor) -> Data? {
+        try? file.read(min(count, file.status.map { Int($0.st_size) } ?? count), at: 0)
     }
 
     /// Truncates the file to a length, at most its own, and appends there from now on.

@@ -64,6 +64,13 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
+    func `a body of any size may be decoded, and costs no more memory than it has bytes`(_ kind: Kind) async throws {
+        let manager = SessionManager(mock: .answering(422, [:], #"{"message": "no"}"#))
+        let error = try #require(await refusal(kind, manager, limit: .max)?.asCurlewError)
+        #expect(error.decodedBody(as: Problem.self) == Problem(message: "no") && error.responseBody == #"{"message": "no"}"#)
+    }
+
+    @Test(arguments: Kind.allCases)
     func `the body of a refused response is decoded, with status, fields and request`(_ kind: Kind) async throws {
         let mock = MockTransport.answering(422, ["Content-Type": "application/json", "X-Request-Id": "7"], #"{"message": "no"}"#)
         let error = try #require(await refusal(kind, SessionManager(mock: mock))?.asCurlewError)
