@@ -149,6 +149,16 @@ import Testing
         #expect(server.requests.last?.header("Accept-Encoding") == "identity")
     }
 
+    @Test func `a part of a body is not coded where the session decodes`() async throws {
+        let headers: HTTPHeaders = ["Range": "bytes=10-19", "Accept-Encoding": "gzip"]
+        let part = try await manager.forward(ForwardedRequest(.get, to: server.url("/bytes/100"), headers: headers))
+        #expect(part.status == 206 && part.headers["Content-Range"] == "bytes 10-19/100")
+        #expect(try await part.body.collect(upTo: 10) == GeneratedBody().data(offset: 10, count: 10))
+        let plain = makeManager { $0.decodesContent = false }
+        _ = try await plain.forward(ForwardedRequest(.get, to: server.url("/bytes/100"), headers: headers)).body.collect(upTo: 10)
+        #expect(server.requests.map { $0.header("Accept-Encoding") } == ["identity", "gzip"])
+    }
+
     @Test func `the deadline and the client's end reach the server`() async throws {
         defer { gate.open() }
         let request = ForwardedRequest(.get, to: server.url("/stalled"), headers: [:])

@@ -114,8 +114,9 @@ private struct ForwardedParts: URLRequestConvertible {
             throw CurlewError.urlRequestValidationFailed(reason: .invalidHeader(name: "Via"))
         }
         var headers = request.forwardedHeaders
-        // A client that sends no such field may understand no coding.
-        if headers["Accept-Encoding"] == nil, !session.configuration.decodesContent { headers["Accept-Encoding"] = "identity" }
+        // A client that sends no such field may understand no coding; and a part of a coded body can't be decoded.
+        let decodes = session.configuration.decodesContent
+        if decodes ? headers["Range"] != nil : headers["Accept-Encoding"] == nil { headers.update(name: "Accept-Encoding", value: "identity") }
         var urlRequest = try URLRequest(url: request.url, method: request.method, headers: headers)
         urlRequest.httpShouldHandleCookies = false
         self.urlRequest = urlRequest
