@@ -27,6 +27,7 @@ let package = Package(
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewCache", "CurlewHTTP"]),
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewSigning", targets: ["CurlewSigning", "CurlewCrypto", "CurlewTransport", "CurlewHTTP"]),
+        .library(name: "CurlewAuth", targets: ["CurlewAuth", "CurlewSigning", "CurlewCrypto"] + layers),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
         .library(name: "CurlewResilience", targets: ["CurlewResilience"] + layers),
@@ -111,6 +112,7 @@ let package = Package(
         .target(name: "CurlewDownloads", dependencies: core, path: "Sources/Downloads"),
         .target(name: "CurlewUploads", dependencies: core, path: "Sources/Uploads"),
         .target(name: "CurlewEvents", dependencies: core, path: "Sources/Events"),
+        .target(name: "CurlewAuth", dependencies: core + ["CurlewSigning", "CurlewCrypto"], path: "Sources/Auth"),
         .target(
             name: "CurlewLifecycle",
             dependencies: core + [
@@ -185,6 +187,11 @@ let package = Package(
             dependencies: library + ["CurlewUploads", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(
             name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
+        .testTarget(
+            name: "AuthTests",
+            dependencies: core + [
+                "CurlewAuth", "CurlewSigning", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting",
+            ]),
         // What tests run in a process of its own; in no product.
         .executableTarget(
             name: "curlew-probe",
@@ -221,7 +228,7 @@ let package = Package(
             name: "DocumentationTests",
             dependencies: library + [
                 "CurlewCaching", "CurlewRequests", "CurlewOperations", "CurlewServices", "CurlewWebSocket", "CurlewEvents", "CurlewJSON",
-                "CurlewDownloads", "CurlewHAR", "CurlewResilience", "CurlewSigning", "CurlewTestSupport", "CurlewTesting",
+                "CurlewAuth", "CurlewDownloads", "CurlewHAR", "CurlewResilience", "CurlewSigning", "CurlewTestSupport", "CurlewTesting",
                 "CurlewUploads", "CurlewURLSession",
             ]),
         // In Swift 5 mode, as the programs are for which the module is.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewAuth
 import CurlewCaching
 import CurlewDownloads
 import CurlewEvents
@@ -18,6 +19,10 @@ import CurlewWebSocket
 /// Public types by the folder of their module, as a program that imports all these products names them. Generic ones, and modules that
 /// exist with a trait only, are left out.
 let publicTypes: [String: [Any.Type]] = [
+    "Auth": [
+        OAuthAuthenticator.self, OAuthClient.self, OAuthClientAuthentication.self, OAuthError.self, OAuthGrant.self, OAuthRefusal.self,
+        OAuthServer.self, OAuthServerMetadata.self, OAuthTokenExchange.self, OAuthTokens.self,
+    ],
     "Cache": [
         (any CacheBodyReader).self, CacheEntry.self, (any CacheEntryWriter).self, CacheKey.self, CacheLease.self, CacheObservation.self,
         CacheStatus.self, (any CacheStorage).self, CacheStorageError.self, (any LeasingCacheStorage).self, MemoryCacheStorage.self,
@@ -48,7 +53,7 @@ let publicTypes: [String: [Any.Type]] = [
         ServerTrustPolicyManager.self, Session.self, SessionConfiguration.self, SessionDelegate.self, SessionManager.self,
         SessionTask.self, StreamBody.self, StreamBytes.self, StreamRequest.self, StreamedResponse.self, SuggestedFileName.self,
         TaskDelegate.self,
-        TaskMetrics.self, Timeline.self, UpgradeError.self, UpgradeRefusal.self, UpgradedConnection.self, UploadRequest.self,
+        TaskMetrics.self, Timeline.self, (any TokenStore).self, UpgradeError.self, UpgradeRefusal.self, UpgradedConnection.self, UploadRequest.self,
     ],
     "Downloads": [
         DownloadRateLimit.self, SegmentedDownload.self, SegmentedDownloadError.self,

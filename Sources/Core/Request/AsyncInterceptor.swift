@@ -7,7 +7,7 @@ import CurlewTransport
 ///
 /// ```swift
 /// struct TokenAdapter: AsyncRequestAdapter {
-///     let tokens: TokenStore  // an actor
+///     let tokens: Tokens  // an actor
 ///
 ///     func adapt(_ urlRequest: URLRequest, for manager: SessionManager) async throws -> URLRequest {
 ///         var urlRequest = urlRequest

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+public import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+
+/// A client of an authorization server (RFC 6749), which requests tokens for a program.
+///
+/// ```swift
+/// let client = OAuthClient(id: "reports", authentication: .secret(secret), server: .issuer("https://login.example.org"))
+/// let tokens = try await client.tokens(by: .clientCredentials(scope: ["reports:read"]))
+/// ```
+///
+/// Its requests are sent by a session of its own, without interceptors: they wait for no credential, are not retried, and follow no
+/// redirect. A request whose bytes were sent is not sent again by any part of the library. Thread-safe.
+public final class OAuthClient: Sendable {
+    /// The client's identifier (`client_id`).
+    public let id: String
+    /// How the client authenticates.
+    public let authentication: OAuthClientAuthentication
+    /// The authorization server.
+    public let server: OAuthServer
+    /// The longest time of a request, with all connections; 30 seconds by default. A request that exceeds it fails with
+    /// ``TransferFailure/Kind/deadline``.
+    public let timeout: Duration
+
+    let manager: SessionManager
+    private let discovery = Lock<Task<OAuthServerMetadata, any Error>?>(nil)
+
+    /// Creates a client.
+    ///
+    /// - Parameters:
+    ///   - id: the client's identifier.
+    ///   - authentication: how it authenticates; by default it is public.
+    ///   - server: the authorization server.
+    ///   - timeout: the longest time of a request.
+    ///   - configuration: that of the session of its requests. Its redirects and retries are not used, nor is its signer.
+    public init(
+        id: String, authentication: OAuthClientAuthentication = .none, server: OAuthServer, timeout: Duration = .seconds(30),
+        configuration: SessionConfiguration = SessionConfiguration()
+    ) {
+        (self.id, self.authentication, self.server, self.timeout) = (id, authentication, server, timeout)
+        var configuration = configuration
+        configuration.redirects.limit = 0
+        configuration.signer = nil
+        configuration.maximumBodySize = min(configuration.maximumBodySize, 1 << 20)
+        manager = SessionManager(configuration: configuration)
+    }
+
+    // MARK: Metadata
+
+    /// Returns the server's metadata, which are fetched once; a failure is forgotten.
+    ///
+    /// - Throws: ``OAuthError/invalidMetadata(reason:)`` if no document names the issuer; ``CurlewError`` for a failed transfer.
+    public func metadata() async throws -> OAuthServerMetadata {
+        guard case .issuer(let issuer) = server else {
+            guard case .metadata(let metadata) = server else { throw OAuthError.invalidMetadata(reason: "there is none") }
+            return metadata
+        }
+        let task = discovery.withLock { discovery in
+            if let discovery { return discovery }
+            // For all that wait, so without the deadline of the first.
+            let task = SharedWork.begin { Task { [self] in try await discovered(issuer) } }
+            discovery = task
+            return task
+        }
+        do {
+            return try await task.value
+        } catch {
+            discovery.withLock { if $0 == task { $0 = nil } }
+            throw error
+        }
+    }
+
+    private func discovered(_ issuer: String) async throws -> OAuthServerMetadata {
+        var statuses: [String] = []
+        for url in try WellKnown(issuer: issuer).urls {
+            let response = try await get(url)
+            guard response.status == 200 else {
+                statuses.append("\(response.status)")
+                continue
+            }
+            guard let metadata = try? JSONDecoder().decode(OAuthServerMetadata.self, from: response.body) else {
+                throw OAuthError.invalidMetadata(reason: "the document at \(Redaction.current.url(url)) is not one of metadata")
+            }
+            // A document of another issuer would lead codes and tokens to it (RFC 8414, section 3.3).
+            guard metadata.issuer?.hasSameBytes(as: issuer) == true else {
+                throw OAuthError.invalidMetadata(reason: "the document at \(Redaction.current.url(url)) names another issuer")
+            }
+            return metadata
+        }
+        throw OAuthError.invalidMetadata(reason: "the issuer has no document (status \(statuses.joined(separator: ", ")))")
+    }
+
+    // MARK: Tokens
+
+    /// Requests tokens by a grant.
+    ///
+    /// - Throws: ``OAuthError``; ``CurlewError`` for a failed transfer; what the grant's closure throws.
+    public func tokens(by grant: OAuthGrant) async throws -> OAuthTokens {
+        try await tokens(try await grant.form())
+    }
+
+    /// Requests tokens by a refresh token (RFC 6749, section 6). Of what the response leaves out, the old value is kept.
+    ///
+    /// The server may have replaced the refresh token although no answer came; an ``OAuthAuthenticator`` knows what to do then.
+    ///
+    /// - Parameters:
+    ///   - tokens: the tokens to replace.
+    ///   - scope: less than the granted scope; empty, the default, for the same.
+    ///   - resources: the resources for which the access token is to be (RFC 8707).
+    /// - Throws: ``OAuthError``, ``OAuthError/signInRequired(_:)`` without a refresh token; ``CurlewError`` for a failed transfer.
+    public func refresh(_ tokens: OAuthTokens, scope: [String] = [], resources: [String] = []) async throws -> OAuthTokens {
+        guard let refreshToken = tokens.refreshToken else { throw OAuthError.signInRequired(nil) }
+        var form: OAuthForm = ["grant_type": "refresh_token", "refresh_token": refreshToken]
+        form.append(scope: scope, resources: resources)
+        return try await self.tokens(form).completed(by: tokens)
+    }
+
+    func tokens(_ form: OAuthForm) async throws -> OAuthTokens {
+        let response = try await post(form, to: .token)
+        guard response.status == 200 else { throw response.error }
+        do {
+            return try JSONDecoder().decode(TokenResponse.self, from: response.body).tokens
+        } catch {
+            // Some servers refuse with status 200.
+            if let refusal = OAuthRefusal(response.body, status: response.status) { throw OAuthError.refused(refusal) }
+            throw OAuthError.unexpectedResponse(status: response.status, reason: "the body has no tokens of a known type")
+        }
+    }
+
+    // MARK: Requests
+
+    /// A response of the authorization server.
+    struct Response: Sendable {
+        let status: Int
+        let headers: HTTPHeaders
+        let body: Data
+
+        /// The error of a response that is no success.
+        var error: OAuthError {
+            if let refusal = OAuthRefusal(body, status: status) { return .refused(refusal) }
+            return .unexpectedResponse(status: status, reason: "the body has no error of OAuth")
+        }
+    }
+
+    /// Sends a form to an endpoint, with the client's authentication.
+    func post(_ form: OAuthForm, to endpoint: OAuthServerMetadata.Endpoint) async throws -> Response {
+        let metadata = try await metadata()
+        var (form, headers) = (form, HTTPHeaders([.contentType("application/x-www-form-urlencoded"), .accept("application/json")]))
+        authentication.authenticate(id, &headers, &form)
+        var request = try URLRequest(url: try metadata.url(of: endpoint), method: .post, headers: headers)
+        request.httpBody = Data(form.encoded.utf8)
+        return try await send(request, named: "POST \(endpoint.rawValue)")
+    }
+
+    /// Fetches a document.
+    func get(_ url: String) async throws -> Response {
+        try await send(try URLRequest(url: url, method: .get, headers: [.accept("application/json")]), named: "GET metadata")
+    }
+
+    private func send(_ request: URLRequest, named name: String) async throws -> Response {
+        let options = RequestOptions(deadline: timeout, name: name)
+        let response = await manager.request(request, options: options).serializingData().response
+        let body = try response.result.get()
+        return Response(status: response.responseHead?.statusCode ?? 0, headers: response.responseHead?.headers ?? [:], body: body)
+    }
+}
+
+// MARK: - Descriptions
+
+extension OAuthClient: CustomStringConvertible, CustomReflectable {
+    /// The identifier and the kind of authentication; never a secret.
+    public var description: String { "OAuthClient(\(Redaction.escaped(id)), \(authentication))" }
+    /// Shows what the description does.
+    public var customMirror: Mirror { .redacted(self, ["description": description]) }
+}
