@@ -190,7 +190,7 @@ let package = Package(
         .testTarget(
             name: "AuthTests",
             dependencies: core + [
-                "CurlewAuth", "CurlewSigning", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting",
+                "CurlewAuth", "CurlewSigning", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "curlew-auth-probe",
             ]),
         // What tests run in a process of its own; in no product.
         .executableTarget(
@@ -210,6 +210,9 @@ let package = Package(
                 .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: .when(traits: ["Lifecycle"])),
             ],
             path: "Tests/WorkerProbe"),
+        // A process that shares a file of tokens; in no product.
+        .executableTarget(
+            name: "curlew-auth-probe", dependencies: core + ["CurlewAuth", "CurlewTestSupport"], path: "Tests/AuthProbe"),
         // A process of a fleet, for the tests of what is shared; in no product.
         .executableTarget(
             name: "curlew-redis-probe", dependencies: core + ["CurlewRedis", "CurlewResilience", "CurlewTestSupport"],
