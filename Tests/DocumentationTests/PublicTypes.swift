@@ -20,7 +20,8 @@ import CurlewWebSocket
 /// exist with a trait only, are left out.
 let publicTypes: [String: [Any.Type]] = [
     "Auth": [
-        OAuthAuthenticator.self, OAuthClient.self, OAuthClientAuthentication.self, OAuthError.self, OAuthGrant.self, OAuthRefusal.self,
+        OAuthAuthenticator.self, OAuthAuthorization.self, OAuthClient.self, OAuthClientAuthentication.self,
+        OAuthDeviceAuthorization.self, OAuthError.self, OAuthGrant.self, OAuthRefusal.self,
         OAuthServer.self, OAuthServerMetadata.self, OAuthTokenExchange.self, OAuthTokens.self,
     ],
     "Cache": [
