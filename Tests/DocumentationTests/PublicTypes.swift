@@ -20,9 +20,10 @@ import CurlewWebSocket
 /// exist with a trait only, are left out.
 let publicTypes: [String: [Any.Type]] = [
     "Auth": [
-        OAuthAuthenticator.self, OAuthAuthorization.self, OAuthClient.self, OAuthClientAuthentication.self,
-        OAuthDeviceAuthorization.self, OAuthError.self, OAuthGrant.self, OAuthRefusal.self,
-        OAuthServer.self, OAuthServerMetadata.self, OAuthTokenExchange.self, OAuthTokens.self,
+        DPoP.self, OAuthAuthenticator.self, OAuthAuthorization.self, OAuthClient.self, OAuthClientAuthentication.self,
+        OAuthDeviceAuthorization.self, OAuthError.self, OAuthGrant.self, OAuthIntrospection.self, OAuthRefusal.self,
+        OAuthRegisteredClient.self, OAuthRegistration.self, OAuthResource.self, OAuthServer.self, OAuthServerMetadata.self,
+        OAuthTokenExchange.self, OAuthTokens.self,
     ],
     "Cache": [
         (any CacheBodyReader).self, CacheEntry.self, (any CacheEntryWriter).self, CacheKey.self, CacheLease.self, CacheObservation.self,

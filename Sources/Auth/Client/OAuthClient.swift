@@ -2,6 +2,7 @@
 public import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTransport
 
 /// A client of an authorization server (RFC 6749), which requests tokens for a program.
 ///
@@ -23,6 +24,9 @@ public final class OAuthClient: Sendable {
     /// ``TransferFailure/Kind/deadline``.
     public let timeout: Duration
 
+    /// Binds tokens to a key; `nil` for bearer tokens.
+    public let dpop: DPoP?
+
     let manager: SessionManager
     private let discovery = Lock<Task<OAuthServerMetadata, any Error>?>(nil)
 
@@ -32,13 +36,14 @@ public final class OAuthClient: Sendable {
     ///   - id: the client's identifier.
     ///   - authentication: how it authenticates; by default it is public.
     ///   - server: the authorization server.
+    ///   - dpop: binds tokens to a key (RFC 9449); `nil`, the default, for bearer tokens.
     ///   - timeout: the longest time of a request.
     ///   - configuration: that of the session of its requests. Its redirects and retries are not used, nor is its signer.
     public init(
-        id: String, authentication: OAuthClientAuthentication = .none, server: OAuthServer, timeout: Duration = .seconds(30),
-        configuration: SessionConfiguration = SessionConfiguration()
+        id: String, authentication: OAuthClientAuthentication = .none, server: OAuthServer, dpop: DPoP? = nil,
+        timeout: Duration = .seconds(30), configuration: SessionConfiguration = SessionConfiguration()
     ) {
-        (self.id, self.authentication, self.server, self.timeout) = (id, authentication, server, timeout)
+        (self.id, self.authentication, self.server, self.dpop, self.timeout) = (id, authentication, server, dpop, timeout)
         var configuration = configuration
         configuration.redirects.limit = 0
         configuration.signer = nil
@@ -120,7 +125,11 @@ public final class OAuthClient: Sendable {
         let response = try await post(form, to: .token)
         guard response.status == 200 else { throw response.error }
         do {
-            return try JSONDecoder().decode(TokenResponse.self, from: response.body).tokens
+            let tokens = try JSONDecoder().decode(TokenResponse.self, from: response.body).tokens
+            guard dpop == nil || tokens.isBound else { throw OAuthError.unboundToken }
+            return tokens
+        } catch OAuthError.unboundToken {
+            throw OAuthError.unboundToken
         } catch {
             // Some servers refuse with status 200.
             if let refusal = OAuthRefusal(response.body, status: response.status) { throw OAuthError.refused(refusal) }
@@ -146,11 +155,21 @@ public final class OAuthClient: Sendable {
     /// Sends a form to an endpoint, with the client's authentication.
     func post(_ form: OAuthForm, to endpoint: OAuthServerMetadata.Endpoint) async throws -> Response {
         let metadata = try await metadata()
-        var (form, headers) = (form, HTTPHeaders([.contentType("application/x-www-form-urlencoded"), .accept("application/json")]))
-        authentication.authenticate(id, &headers, &form)
-        var request = try URLRequest(url: try metadata.url(of: endpoint), method: .post, headers: headers)
-        request.httpBody = Data(form.encoded.utf8)
-        return try await send(request, named: "POST \(endpoint.rawValue)")
+        let url = try metadata.url(of: endpoint, withCertificate: authentication.hasCertificate)
+        let signer = endpoint == .token ? dpop.map { TokenRequestSigner(dpop: $0) } : nil
+        var mayRepeat = signer != nil
+        while true {
+            var (form, headers) = (form, HTTPHeaders([.contentType("application/x-www-form-urlencoded"), .accept("application/json")]))
+            try authentication.authenticate(id, to: metadata.issuer ?? url, &headers, &form)
+            var request = try URLRequest(url: url, method: .post, headers: headers)
+            request.httpBody = Data(form.encoded.utf8)
+            let response = try await send(request, named: "POST \(endpoint.rawValue)", signer)
+            let isNew = dpop?.learn(response.headers["DPoP-Nonce"], from: url) == true
+            // The server has refused the proof, and so has not looked at what the request asks for (RFC 9449, section 8).
+            guard mayRepeat, isNew, response.status == 400, case .refused(let refusal) = response.error, refusal.code == .useDPoPNonce
+            else { return response }
+            mayRepeat = false
+        }
     }
 
     /// Fetches a document.
@@ -158,8 +177,9 @@ public final class OAuthClient: Sendable {
         try await send(try URLRequest(url: url, method: .get, headers: [.accept("application/json")]), named: "GET metadata")
     }
 
-    private func send(_ request: URLRequest, named name: String) async throws -> Response {
-        let options = RequestOptions(deadline: timeout, name: name)
+    /// Sends a request.
+    func send(_ request: URLRequest, named name: String, _ signer: (any ExchangeSigner)? = nil) async throws -> Response {
+        let options = RequestOptions(deadline: timeout, signer: signer, name: name)
         let response = await manager.request(request, options: options).serializingData().response
         let body = try response.result.get()
         return Response(status: response.responseHead?.statusCode ?? 0, headers: response.responseHead?.headers ?? [:], body: body)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+public import CurlewSigning
 
 /// How a client authenticates to its authorization server (RFC 6749, section 2.3). No description shows a secret.
 public struct OAuthClientAuthentication: Sendable {
@@ -8,6 +9,8 @@ public struct OAuthClientAuthentication: Sendable {
         case none
         case basic(String)
         case body(String)
+        case assertion(SigningKey)
+        case certificate
     }
 
     let method: Method
@@ -21,10 +24,27 @@ public struct OAuthClientAuthentication: Sendable {
     /// A secret, sent in the form (`client_secret_post`): only for servers that do not support the Basic scheme.
     public static func secretInBody(_ secret: String) -> OAuthClientAuthentication { OAuthClientAuthentication(method: .body(secret)) }
 
+    /// A key, which signs an assertion for each request (RFC 7523, section 2.2): `private_key_jwt`, or `client_secret_jwt` for a secret.
+    ///
+    /// The server knows the public key by ``SigningKey/id``. Without libcrypto 3, requests fail with ``SigningKeyError``.
+    public static func key(_ key: SigningKey) -> OAuthClientAuthentication { OAuthClientAuthentication(method: .assertion(key)) }
+
+    /// The client certificate of the session's configuration (RFC 8705): at the endpoints that the server has for it, if it has some.
+    public static let certificate = OAuthClientAuthentication(method: .certificate)
+
+    /// Whether the client's certificate is presented.
+    var hasCertificate: Bool { if case .certificate = method { true } else { false } }
+
     /// Adds what authenticates a client to a request.
-    func authenticate(_ id: String, _ headers: inout HTTPHeaders, _ form: inout OAuthForm) {
+    ///
+    /// - Parameter audience: for which an assertion is.
+    func authenticate(_ id: String, to audience: String, _ headers: inout HTTPHeaders, _ form: inout OAuthForm) throws {
         switch method {
-        case .none: form["client_id"] = id
+        case .none, .certificate: form["client_id"] = id
+        case .assertion(let key):
+            form["client_id"] = id
+            form["client_assertion_type"] = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+            form["client_assertion"] = try JSONWebToken.assertion(issuer: id, subject: id, audience: audience, by: key)
         case .basic(let secret):
             // Encoded as in a form, so that a colon in the identifier is none.
             let user = PercentEncoding.escape(id)
@@ -43,6 +63,8 @@ extension OAuthClientAuthentication: CustomStringConvertible, CustomReflectable 
         case .none: "none"
         case .basic: "client_secret_basic"
         case .body: "client_secret_post"
+        case .assertion(let key): key.algorithm == .hmacSHA256 ? "client_secret_jwt" : "private_key_jwt"
+        case .certificate: "tls_client_auth"
         }
     }
 

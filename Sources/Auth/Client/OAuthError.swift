@@ -15,6 +15,8 @@ public enum OAuthError: Error, Sendable {
     case refreshOutcomeUnknown(any Error)
     /// The response is not one of OAuth: its status, and what is wrong.
     case unexpectedResponse(status: Int, reason: String)
+    /// The access token is not bound to the client's key, although it was requested with a proof (RFC 9449, section 5).
+    case unboundToken
     /// The server's metadata can't be found or used.
     case invalidMetadata(reason: String)
     /// The server's metadata names no endpoint of this kind.
@@ -128,6 +130,7 @@ extension OAuthError: CustomStringConvertible, LocalizedError, CustomReflectable
         case .signInRequired(let refusal?): "The user has to sign in: the refresh token was refused: \(refusal)."
         case .refreshOutcomeUnknown(let error): "The refresh token was sent, and no answer has come: \(error)"
         case .unexpectedResponse(let status, let reason): "The authorization server's response, of status \(status), is not one: \(reason)."
+        case .unboundToken: "The access token is not bound to the client's key."
         case .invalidMetadata(let reason): "The authorization server's metadata can't be used: \(reason)."
         case .missingEndpoint(let name): "The authorization server's metadata has no \(name)."
         case .invalidCallback(let reason): "The response to the authorization request is refused: \(reason)."

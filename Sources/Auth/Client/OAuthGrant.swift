@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
+public import CurlewSigning
 
 /// By what a client requests tokens without a user: its own credentials, an assertion or another token.
 public struct OAuthGrant: Sendable {
@@ -26,6 +27,25 @@ public struct OAuthGrant: Sendable {
     ) -> OAuthGrant {
         OAuthGrant(type: "urn:ietf:params:oauth:grant-type:jwt-bearer", scope: scope, resources: resources) { form in
             form["assertion"] = try await assertion()
+        }
+    }
+
+    /// An assertion that a key signs for each request (RFC 7523, section 2.1), as accounts of services have them.
+    ///
+    /// - Parameters:
+    ///   - key: signs the assertion.
+    ///   - issuer: the party to which the key belongs.
+    ///   - subject: on whose behalf tokens are requested; by default the issuer's own.
+    ///   - audience: the authorization server, by its issuer or its token endpoint.
+    ///   - scope: the scope; empty for the server's default.
+    ///   - resources: the URLs of the resources for which the access token is to be (RFC 8707).
+    ///   - claims: further claims, as some servers want the scope in one.
+    public static func jwtBearer(
+        signedBy key: SigningKey, issuer: String, subject: String? = nil, audience: String, scope: [String] = [],
+        resources: [String] = [], claims: [String: String] = [:]
+    ) -> OAuthGrant {
+        jwtBearer(scope: scope, resources: resources) {
+            try JSONWebToken.assertion(issuer: issuer, subject: subject ?? issuer, audience: audience, by: key, claims: claims)
         }
     }
 

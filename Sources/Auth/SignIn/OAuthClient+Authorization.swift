@@ -22,7 +22,7 @@ extension OAuthClient {
         let nonce = scope.contains { $0.hasSameBytes(as: "openid") } ? CodeVerifier.randomText() : nil
         var form: OAuthForm = [
             "response_type": "code", "client_id": id, "redirect_uri": redirectURL, "state": state,
-            "code_challenge": verifier.challenge, "code_challenge_method": "S256", "nonce": nonce,
+            "code_challenge": verifier.challenge, "code_challenge_method": "S256", "nonce": nonce, "dpop_jkt": dpop?.thumbprint,
         ]
         form.append(scope: scope, resources: resources)
         for (name, value) in parameters.sorted(by: { $0.key < $1.key }) where form[name] == nil { form[name] = value }

@@ -5,13 +5,13 @@ import CurlewHTTP
 /// A challenge in a `WWW-Authenticate` field (RFC 9110, section 11.6.1).
 ///
 /// Parses untrusted input, without knowing the connection, so that it can be fuzzed (`FuzzTests`, `challenge`).
-struct AuthenticationChallenge: Sendable, Equatable {
+package struct AuthenticationChallenge: Sendable, Equatable {
     /// The scheme's name in lower case.
-    let scheme: String
+    package let scheme: String
     /// The token68 that follows the scheme in place of parameters; `nil` without one.
-    var token68: String?
+    package var token68: String?
     /// The parameters by lower-case name, unquoted; the first of repeated ones.
-    var parameters: [String: String] = [:]
+    package var parameters: [String: String] = [:]
 
     init(scheme: String, token68: String? = nil, parameters: [String: String] = [:]) {
         self.scheme = scheme.lowercased()
@@ -24,7 +24,7 @@ struct AuthenticationChallenge: Sendable, Equatable {
     static let limit = 64
 
     /// Parses the challenges of a response in order, at most ``limit``; each of the fields may hold several.
-    static func challenges(in fields: some Sequence<String>) -> [AuthenticationChallenge] {
+    package static func challenges(in fields: some Sequence<String>) -> [AuthenticationChallenge] {
         var challenges: [AuthenticationChallenge] = []
         for field in fields where challenges.count < limit {
             var parser = ChallengeParser(field)
