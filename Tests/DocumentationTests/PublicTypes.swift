@@ -24,6 +24,7 @@ let publicTypes: [String: [Any.Type]] = [
         OAuthDeviceAuthorization.self, OAuthError.self, OAuthGrant.self, OAuthIntrospection.self, OAuthRefusal.self,
         OAuthRegisteredClient.self, OAuthRegistration.self, OAuthResource.self, OAuthServer.self, OAuthServerMetadata.self,
         OAuthTokenExchange.self, OAuthTokens.self,
+        StaticCredential.self,
     ],
     "Cache": [
         (any CacheBodyReader).self, CacheEntry.self, (any CacheEntryWriter).self, CacheKey.self, CacheLease.self, CacheObservation.self,
