@@ -37,6 +37,7 @@ final class Meter: Sendable {
         "Reach.md": "DocumentationTests/ReachGuideTests.swift",
         "RequestsAsValues.md": "ServicesTests/ValuesGuideTests.swift",
         "ServerSentEvents.md": "EventsTests/GuideTests.swift",
+        "SigningIn.md": "AuthTests/GuideTests.swift",
         "SigningRequests.md": "SigningTests/GuideTests.swift",
         "TestingWithCurlew.md": "TestingTests/GuideTests.swift",
         "UploadsThatResume.md": "UploadsTests/GuideTests.swift",
