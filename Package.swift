@@ -191,7 +191,8 @@ let package = Package(
             name: "AuthTests",
             dependencies: core + [
                 "CurlewAuth", "CurlewSigning", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "curlew-auth-probe",
-            ]),
+            ],
+            exclude: ["authlib-server.py"]),
         // What tests run in a process of its own; in no product.
         .executableTarget(
             name: "curlew-probe",
