@@ -55,8 +55,8 @@ let publicTypes: [String: [Any.Type]] = [
         RetryAfter.self, RetryDecision.self, RetryPolicy.self, ServerTrustDecision.self, ServerTrustPolicy.self,
         ServerTrustPolicyManager.self, Session.self, SessionConfiguration.self, SessionDelegate.self, SessionManager.self,
         SessionTask.self, StreamBody.self, StreamBytes.self, StreamRequest.self, StreamedResponse.self, SuggestedFileName.self,
-        TaskDelegate.self,
-        TaskMetrics.self, Timeline.self, (any TokenStore).self, UpgradeError.self, UpgradeRefusal.self, UpgradedConnection.self, UploadRequest.self,
+        TaskDelegate.self, TaskMetrics.self, Timeline.self, (any TokenStore).self, UpgradeError.self, UpgradeRefusal.self,
+        UpgradedConnection.self, UploadRequest.self,
     ],
     "Downloads": [
         DownloadRateLimit.self, SegmentedDownload.self, SegmentedDownloadError.self,

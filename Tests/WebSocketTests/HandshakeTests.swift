@@ -248,7 +248,8 @@ import Testing
     }
 
     @Test("small chunks and long extensions of chunks cost neither much time nor memory") func chunks() throws {
-        for (chunk, isAll) in [("1\r\nX\r\n", false), ("1;\(String(repeating: "e", count: 1_000))\r\nX\r\n", false), ("+1\r\nX\r\n", true)] {
+        for (chunk, isAll) in [("1\r\nX\r\n", false), ("1;\(String(repeating: "e", count: 1_000))\r\nX\r\n", false), ("+1\r\nX\r\n", true)]
+        {
             var reader = UpgradeReader()
             let head = try reader.feed(Data("HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\n".utf8))
             #expect(head.map { _ in true } == nil)

@@ -116,7 +116,9 @@ private struct ForwardedParts: URLRequestConvertible {
         var headers = request.forwardedHeaders
         // A client that sends no such field may understand no coding; and a part of a coded body can't be decoded.
         let decodes = session.configuration.decodesContent
-        if decodes ? headers["Range"] != nil : headers["Accept-Encoding"] == nil { headers.update(name: "Accept-Encoding", value: "identity") }
+        if decodes ? headers["Range"] != nil : headers["Accept-Encoding"] == nil {
+            headers.update(name: "Accept-Encoding", value: "identity")
+        }
         var urlRequest = try URLRequest(url: request.url, method: request.method, headers: headers)
         urlRequest.httpShouldHandleCookies = false
         self.urlRequest = urlRequest

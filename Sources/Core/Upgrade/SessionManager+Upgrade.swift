@@ -81,7 +81,8 @@ extension UpgradeRequest {
         }
         do throws(Invalid) {
             try self.init(
-                url, method, HTTPHeaders(request.allHTTPHeaderFields ?? [:]), body: body, to: protocolName, defaults: session.configuration.headers,
+                url, method, HTTPHeaders(request.allHTTPHeaderFields ?? [:]), body: body, to: protocolName,
+                defaults: session.configuration.headers,
                 cookies: request.httpShouldHandleCookies ? { session.cookieField(for: $0, given: $1) } : nil)
         } catch {
             switch error {

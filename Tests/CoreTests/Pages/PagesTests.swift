@@ -175,7 +175,8 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `another origin's challenge is not answered with the request's credential, unless that is allowed`(_ isAllowed: Bool) async throws {
+    func `another origin's challenge is not answered with the request's credential, unless that is allowed`(_ isAllowed: Bool) async throws
+    {
         let mock = MockTransport { request in
             if request.url.contains("api.test") { return .response(200, ["Link": "<http://other.test/2>; rel=next"], "[1]") }
             guard request.headers["Authorization"] == nil else { return .response(200, [:], "[2]") }

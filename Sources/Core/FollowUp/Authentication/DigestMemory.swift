@@ -143,7 +143,9 @@ extension RequestDriver {
 
     /// The request's credential, which is valid for its original origin only, not for one that it was redirected to.
     func ownCredential(for origin: Origin) -> URLCredential? {
-        guard settings?.options.withholdsCredentials != true, let url = task?.originalRequest?.url, Origin(url) == origin else { return nil }
+        guard settings?.options.withholdsCredentials != true, let url = task?.originalRequest?.url, Origin(url) == origin else {
+            return nil
+        }
         return state.withLock { $0.authentication }?.credential
     }
 }
