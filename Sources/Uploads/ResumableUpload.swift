@@ -32,7 +32,9 @@ public final class ResumableUpload: Sendable {
         var task: Task<Void, Never>?
         var deadline: Deadline?
         var waiters: [CheckedContinuation<Response, any Error>] = []
-        var observers: [AsyncStream<Progress>.Continuation] = []
+        /// By number, in order of their creation.
+        var observers: [Int: AsyncStream<Progress>.Continuation] = [:]
+        var observersMade = 0
         var progress = Progress(completed: 0, confirmed: 0, total: 0)
         var expires: Date?
         /// The bytes of all requests that have ended.
@@ -97,12 +99,24 @@ public final class ResumableUpload: Sendable {
     /// The progress from now on; ends with the upload. Each access returns a sequence of its own, which has the newest value only.
     public var progressUpdates: AsyncStream<Progress> {
         let (stream, continuation) = AsyncStream.makeStream(of: Progress.self, bufferingPolicy: .bufferingNewest(1))
-        state.withLock { state in
+        let number = state.withLock { state -> Int? in
+            // Nothing waits for it yet. After unlocking, a newer one could have come before it.
             continuation.yield(state.progress)
-            if case .finished = state.phase { continuation.finish() } else { state.observers.append(continuation) }
+            if case .finished = state.phase { return nil }
+            state.observersMade += 1
+            state.observers[state.observersMade] = continuation
+            return state.observersMade
         }
+        guard let number else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { _ = $0.observers.removeValue(forKey: number) } }
         return stream
     }
+
+    /// The number of sequences of ``progressUpdates`` that are in use.
+    package var observerCount: Int { state.withLock { $0.observers.count } }
 
     /// When the server removes the upload unless it is complete by then (tus's expiration extension); `nil` if it has not said so.
     public var expires: Date? { state.withLock { $0.expires } }
@@ -147,7 +161,8 @@ public final class ResumableUpload: Sendable {
     /// also if an earlier process has begun it. Does nothing after a complete upload.
     ///
     /// - Parameter removingFromServer: whether it is removed; if not, the state is kept.
-    /// - Throws: as ``response``, if the removal fails; the state is then kept.
+    /// - Throws: as ``response``, if the removal fails; the state is then kept. ``ResumableUploadError/Kind/otherCredentials`` for an upload
+    ///   of another user, which is not removed.
     public func cancel(removingFromServer: Bool) async throws {
         cancel()
         await state.withLock { $0.task }?.value
@@ -227,33 +242,39 @@ public final class ResumableUpload: Sendable {
     private func finish(_ result: Result<Response, any Error>) {
         let (waiters, observers) = state.withLock { state in
             if case .finished = state.phase {
-                return ([CheckedContinuation<Response, any Error>](), [AsyncStream<Progress>.Continuation]())
+                return ([CheckedContinuation<Response, any Error>](), [Int: AsyncStream<Progress>.Continuation]())
             }
             state.phase = .finished(result)
-            defer { (state.waiters, state.observers) = ([], []) }
+            defer { (state.waiters, state.observers) = ([], [:]) }
             return (state.waiters, state.observers)
         }
-        for observer in observers { observer.finish() }
+        for observer in observers.values { observer.finish() }
         for waiter in waiters { waiter.resume(with: result) }
     }
 
     // MARK: What is noted
 
     private func noteSent(_ count: Int64, of slice: UploadClient.Slice, isEnd: Bool) {
-        state.withLock { state in
+        report { state in
             if isEnd { state.sent += count }
             state.progress.completed = max(slice.offset + count, state.progress.confirmed)
-            for observer in state.observers { observer.yield(state.progress) }
         }
     }
 
     private func note(_ found: UploadState) {
-        state.withLock { state in
+        report { state in
             if let expires = found.expires { state.expires = expires }
-            guard let offset = found.offset else { return }
-            (state.progress.completed, state.progress.confirmed) = (offset, offset)
-            for observer in state.observers { observer.yield(state.progress) }
+            if let offset = found.offset { (state.progress.completed, state.progress.confirmed) = (offset, offset) }
         }
+    }
+
+    /// Changes the state, and shows the progress to those who observe it. Calls come one after the other.
+    private func report(_ change: (inout State) -> Void) {
+        let (progress, observers) = state.withLock { state in
+            change(&state)
+            return (state.progress, state.observers)
+        }
+        for observer in observers.values { observer.yield(progress) }
     }
 }
 

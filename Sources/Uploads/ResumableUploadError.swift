@@ -44,6 +44,8 @@ public struct ResumableUploadError: Error, Sendable {
         public static let checksumMismatch = Kind(rawValue: "checksumMismatch")
         /// The server named an upload of another origin, which is not allowed, or one without TLS.
         public static let otherOrigin = Kind(rawValue: "otherOrigin")
+        /// The upload that is to be removed was begun with other credentials.
+        public static let otherCredentials = Kind(rawValue: "otherCredentials")
         /// The server's response contradicts the protocol.
         public static let invalidResponse = Kind(rawValue: "invalidResponse")
         /// The server refused a request with another status.

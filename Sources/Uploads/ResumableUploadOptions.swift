@@ -58,9 +58,10 @@ extension ResumableUpload {
         /// Whether the server may name an upload of another origin; `false` by default, which fails with
         /// ``ResumableUploadError/Kind/otherOrigin``.
         ///
-        /// Requests to it have the ``headers`` without credentials, as a redirect would (``/CurlewCore/RedirectPolicy``), and neither the
-        /// interceptor nor the signer of ``requestOptions``. Fields of the session, and those that its adapter adds, are sent to all. An
-        /// origin without TLS is refused if the endpoint's has it.
+        /// Requests to it have the fields of the upload, of the session and of its adapter without credentials, as a redirect would
+        /// (``/CurlewCore/RedirectPolicy``). They are not signed, and the interceptor of ``requestOptions`` does not see them. Before such an
+        /// upload is continued or removed by a later one, an `OPTIONS` request to the endpoint finds out whether the credentials are the
+        /// same. An origin without TLS is refused if the endpoint's has it.
         public var allowsOtherOrigins = false
 
         /// Creates the defaults.

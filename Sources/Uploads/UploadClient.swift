@@ -21,6 +21,8 @@ struct UploadClient: Sendable {
         let url: URL
         /// The credentials of the request, as a digest; `nil` for none.
         let sender: String?
+        /// Whether it is that of a request to the endpoint's origin, which alone gets all of the credentials.
+        let isOfOrigin: Bool
 
         /// The value of a field that is a number of bytes; `nil` without a valid one.
         func count(_ name: String) -> Int64? { head.count(name) }
@@ -31,6 +33,8 @@ struct UploadClient: Sendable {
         let url: URL
         let head: ResponseHead
         let error: CurlewError?
+        /// As that of a ``Reply``.
+        let sender: String?
         var status: Int { head.statusCode }
     }
 
@@ -91,6 +95,18 @@ struct UploadClient: Sendable {
 
     // MARK: Requests
 
+    /// Returns the sender of requests to the endpoint with these settings, by the reply of an upload. The endpoint is asked if the upload is
+    /// of another origin, which got none of the credentials.
+    func sender(by reply: Reply) async throws -> String? {
+        guard !reply.isOfOrigin else { return reply.sender }
+        do {
+            return try await send(.options, endpoint, [:]).sender
+        } catch let refusal as Refusal where refusal.status != 401 {
+            // Not all servers know the method, but the credentials were sent.
+            return refusal.sender
+        }
+    }
+
     /// Sends a request.
     ///
     /// - Parameter onInterim: is called with each interim response as it is received, its URL and the request's sender. If it throws, the
@@ -120,7 +136,7 @@ struct UploadClient: Sendable {
             return Task {
                 do {
                     for await head in heads {
-                        try onInterim(head, request.task?.currentRequest?.url ?? url, request.sender(cookies: cookies))
+                        try onInterim(head, request.task?.currentRequest?.url ?? url, sender(of: request, cookies))
                     }
                 } catch {
                     request.cancel()
@@ -134,26 +150,33 @@ struct UploadClient: Sendable {
             onSent(slice, request.uploadProgress.completedUnitCount, true)
         }
         try await interim?.value
+        let credentials = sender(of: request, cookies)
         switch response.result {
         case .success(let body):
             guard let head = response.responseHead else { throw ResumableUploadError.invalidResponse(url, "there is no response") }
-            return Reply(head: head, body: body, url: response.response?.url ?? url, sender: request.sender(cookies: cookies))
+            return Reply(head: head, body: body, url: response.response?.url ?? url, sender: credentials, isOfOrigin: isOfOrigin(url))
         case .failure(let error):
             if error is CancellationError { throw error }
             let cause = error as? CurlewError ?? request.delegate.ownError as? CurlewError
             guard case .responseValidationFailed? = cause, let head = response.responseHead else { throw cause ?? error }
-            throw Refusal(url: url, head: head, error: cause)
+            throw Refusal(url: url, head: head, error: cause, sender: credentials)
         }
+    }
+
+    private func isOfOrigin(_ url: URL) -> Bool { HTTPOrigin(url: url.absoluteString) == origin }
+
+    private func sender(of request: DataRequest, _ cookies: String?) -> String? {
+        let fields = request.sender(cookies: cookies)
+        guard let signer = options.requestOptions.signer ?? manager.session.configuration.signer else { return fields }
+        return UploadRecord.digest("\(fields ?? "") \(signer.identity)")
     }
 
     private func prepared(_ url: URL, _ fields: HTTPHeaders, _ method: HTTPMethod) -> (HTTPHeaders, RequestOptions) {
         var headers = options.headers
         var settings = options.requestOptions
-        if HTTPOrigin(url: url.absoluteString) != origin {
-            manager.session.configuration.redirects.removeCredentials(from: &headers)
+        if !isOfOrigin(url) {
+            settings = settings.withoutCredentials(of: endpoint.absoluteString)
             settings.interceptor = nil
-            settings.signer = nil
-            settings.certificateURL = endpoint.absoluteString
         }
         for field in fields { headers.update(field) }
         if [.head, .options].contains(method), settings.cachePolicy == nil { settings.cachePolicy = .reloadIgnoringLocalCacheData }

@@ -33,6 +33,8 @@ struct UploadRun {
     /// The record of an earlier run, as long as the server has not been asked about it.
     private var record: UploadRecord?
     private var offset: Int64?
+    /// The offset of an append whose response does not say what the server has, until the server is asked.
+    private var unconfirmed: Int64?
     private var hasDiscovered = false
     private var failures = 0
 
@@ -67,7 +69,7 @@ struct UploadRun {
 
     private mutating func forget() {
         store.forget()
-        (upload, record, offset) = (nil, nil, nil)
+        (upload, record, offset, unconfirmed) = (nil, nil, nil, nil)
         tally.withLock { ($0.best, $0.resumed) = (0, nil) }
     }
 
@@ -96,7 +98,9 @@ struct UploadRun {
         guard let upload else { return try await begin() }
         guard let offset else { return try await ask(upload) }
         let slice = UploadClient.Slice(offset: offset, length: dialect.chunk(of: file.length - offset))
-        return try await note(dialect.append(slice, to: upload, client, file), after: offset)
+        let state = try await dialect.append(slice, to: upload, client, file)
+        if state.offset == nil { unconfirmed = offset }
+        return try note(state, after: offset)
     }
 
     private mutating func begin() async throws -> UploadState? {
@@ -124,12 +128,13 @@ struct UploadRun {
             forget()
             return nil
         }
-        if let record, record.sender != state.reply.sender {
+        if let record, try await record.sender != client.sender(by: state.reply) {
             forget()
             return nil
         }
         record = nil
-        return try note(state, after: -1)
+        defer { unconfirmed = nil }
+        return try note(state, after: unconfirmed ?? -1)
     }
 
     /// Notes the offset that a response reports; it has to be a new one after an append.
@@ -227,12 +232,18 @@ struct UploadRun {
 
     // MARK: The removal
 
-    /// Removes the upload of a record from the server, if it is this user's.
+    /// Removes the upload of a record from the server.
+    ///
+    /// - Throws: ``ResumableUploadError/Kind/otherCredentials`` for that of another user.
     func remove() async throws {
         guard let upload, let record else { return }
         do {
             let state = try await dialect.state(of: upload, client, file)
-            guard state.reply.sender == record.sender else { return }
+            guard try await client.sender(by: state.reply) == record.sender else {
+                throw ResumableUploadError(
+                    kind: .otherCredentials, subject: upload.absoluteString.redactedURL,
+                    message: "the upload was begun with other credentials, with which alone it is removed")
+            }
             try await dialect.remove(upload, client)
         } catch let refusal as UploadClient.Refusal where [404, 410].contains(refusal.status) {
             // It is gone already.

@@ -151,6 +151,19 @@ import Testing
     }
 
     // A2.2
+    @Test("a server that never completes the upload ends it", arguments: [0, 1_000_000, size]) func incomplete(stored: Int) async throws {
+        let server = try TusServer(
+            Self.settings { settings in
+                settings.cuts = [Int64(max(stored, 1))]
+                settings.override = { entry, _ in entry.method == "PATCH" ? .status(204) : nil }
+            })
+        let upload = makeManager().resumableUpload(try file(), to: server.url(), options: Self.options { $0.deadline = .seconds(20) })
+        let error = await #expect(throws: ResumableUploadError.self) { try await upload.response }
+        #expect(error?.kind == .invalidResponse)
+        #expect(server.methods().filter { $0 == "PATCH" }.count == 4)
+    }
+
+    // A2.2
     @Test("an upload that is gone is begun again by an idempotent method only", arguments: [HTTPMethod.post, .put])
     func gone(method: HTTPMethod) async throws {
         let server = try TusServer(

@@ -141,7 +141,7 @@ import Testing
     // A2.2
     @Test(
         "a cancelled upload is continued by the next one, of the same file to the same server with the same credentials",
-        arguments: [nil, "metadata", "credentials", "endpoint", "modified", "replaced", "dialect"] as [String?])
+        arguments: [nil, "metadata", "credentials", "signer", "endpoint", "modified", "replaced", "dialect"] as [String?])
     func cancelled(change: String?) async throws {
         var settings = TusServer.Settings()
         settings.cuts = [3_000_000]
@@ -163,6 +163,7 @@ import Testing
         switch change {
         case "metadata": options.metadata = ["filename": "other"]
         case "credentials": options.headers = ["Authorization": "Bearer two"]
+        case "signer": options.requestOptions.signer = OtherOriginTests.Signer(identity: "two")
         case "endpoint": endpoint += "?other"
         case "modified":
             try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_000_000)], ofItemAtPath: file.path)

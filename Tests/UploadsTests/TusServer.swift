@@ -43,6 +43,8 @@ final class TusServer: Sendable {
         var override: @Sendable (Entry, Int) -> ServerResponse? = { _, _ in nil }
         /// The `Location` of an upload by its path.
         var location: @Sendable (String) -> String = { $0 }
+        /// Whether a response to an append does not say what the server has.
+        var hidesOffset = false
         /// What is sent with each response.
         var fields: [ServerField] = []
         /// Is called with the number of body bytes of all requests so far.
@@ -126,16 +128,19 @@ final class TusServer: Sendable {
                 let (cut, total) = state.withLock { ($0.cuts.first, $0.received) }
                 let piece = min(rest, 16 << 10, max(cut.map { $0 - total } ?? .max, 1))
                 var body = ReceivedBody(keeps: true)
-                defer {
-                    take(body.data)
-                    let total = state.withLock { state in
-                        state.received += body.length
-                        state.entries[entry].received += body.length
-                        return state.received
+                do {
+                    // Before the cut, after which the client asks at once what is stored.
+                    defer {
+                        take(body.data)
+                        let total = state.withLock { state in
+                            state.received += body.length
+                            state.entries[entry].received += body.length
+                            return state.received
+                        }
+                        settings.onBytes(total)
                     }
-                    settings.onBytes(total)
+                    try reader.readBody(length: piece, into: &body)
                 }
-                try reader.readBody(length: piece, into: &body)
                 rest -= piece
                 if let cut, total + piece >= cut {
                     state.withLock { _ = $0.cuts.removeFirst() }
@@ -213,7 +218,7 @@ final class TusServer: Sendable {
                 try read { data in state.withLock { $0.uploads[entry.path]?.bytes.append(data) } }
             }
             let offset = state.withLock { $0.uploads[entry.path]?.bytes.count ?? 0 }
-            return .status(204, headers: [ServerField("Upload-Offset", "\(offset)")])
+            return .status(204, headers: settings.hidesOffset ? [] : [ServerField("Upload-Offset", "\(offset)")])
         }
     }
 }

@@ -204,6 +204,67 @@ import Testing
     }
 
     // A2.2
+    @Test("a response without an offset leads to the question for it, and to the end if nothing arrives", arguments: [true, false])
+    func withoutOffset(arrives: Bool) async throws {
+        var settings = TusServer.Settings()
+        settings.hidesOffset = true
+        if !arrives { settings.override = { entry, _ in entry.method == "PATCH" ? .status(204) : nil } }
+        let server = try TusServer(settings)
+        let retries = Lock(0)
+        let options = Self.options { options in
+            options.chunkSize = 60_000
+            options.deadline = .seconds(10)
+            options.onRetry = { _, _ in retries.withLock { $0 += 1 } }
+        }
+        let upload = makeManager().resumableUpload(try file(), to: server.url(), options: options)
+        if arrives {
+            #expect(try await upload.response.length == 100_000)
+            #expect(server.methods() == ["OPTIONS", "POST", "PATCH", "HEAD", "PATCH", "HEAD"])
+            #expect(retries.withLock { $0 } == 0)
+        } else {
+            await expect(.invalidResponse, upload)
+            #expect(server.methods().filter { $0 == "PATCH" }.count == 3)
+            #expect(retries.withLock { $0 } == 2)
+        }
+    }
+
+    // A2.2
+    @Test("an upload is not removed with other credentials, which is an error") func foreignRemoval() async throws {
+        var settings = TusServer.Settings()
+        settings.cuts = [50_000]
+        let server = try TusServer(settings)
+        let file = try file()
+        var options = Self.options { options in
+            options.retryPolicy = RetryPolicy(retryLimit: 0)
+            options.headers = ["Authorization": "Bearer one"]
+        }
+        await #expect(throws: CurlewError.self) {
+            try await makeManager().resumableUpload(file, to: server.url(), options: options).response
+        }
+        options.headers = ["Authorization": "Bearer two"]
+        let error = await #expect(throws: ResumableUploadError.self) {
+            try await makeManager().resumableUpload(file, to: server.url(), options: options).cancel(removingFromServer: true)
+        }
+        #expect(error?.kind == .otherCredentials)
+        #expect(server.methods() == ["OPTIONS", "POST", "PATCH", "HEAD"])
+        #expect(try contents(of: directory).count == 2)
+    }
+
+    // A2.2
+    @Test("sequences of progress that are not read any more are forgotten") func droppedProgress() async throws {
+        let server = try TusServer()
+        let upload = makeManager().resumableUpload(try file(), to: server.url(), options: Self.options())
+        for _ in 1...10 { for await _ in upload.progressUpdates { break } }
+        let kept = upload.progressUpdates
+        #expect(await eventually { upload.observerCount == 1 })
+        _ = try await upload.response
+        #expect(upload.observerCount == 0)
+        var updates = kept.makeAsyncIterator()
+        #expect(await updates.next()?.confirmed == 100_000)
+        #expect(await updates.next() == nil)
+    }
+
+    // A2.2
     @Test("the state of an upload that has expired leads to a new one") func expired() async throws {
         var settings = TusServer.Settings()
         settings.cuts = [50_000]
