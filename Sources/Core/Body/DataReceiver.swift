@@ -58,7 +58,8 @@ final class DataReceiver: BodyReceiver {
     func beginning(_ count: Int) -> Data? {
         state.withLock { state in
             if let refused = state.refused { return refused.bytes.prefix(count) }
-            guard case .memory(let data) = state.sink else { return nil }
+            // A response without a body may be complete before it is validated, with a reader that gets nothing.
+            guard case .memory(let data) = state.sink else { return state.count == 0 ? Data() : nil }
             return data.prefix(count)
         }
     }
