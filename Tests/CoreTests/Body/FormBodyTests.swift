@@ -189,7 +189,8 @@ import Testing
             case .bytes(let size): count += size
             default: _ = await readable.first(before + 1)
             }
-            most = max(most, openFiles())
+            // Twice, as the directory is read while files are opened and closed.
+            most = max(most, min(openFiles(), openFiles()))
         }
         #expect(most > 0 && most <= 2)
         body.transferDidComplete()
