@@ -158,6 +158,15 @@ import Testing
         #expect(try Self.error(message) == .malformedField(field))
     }
 
+    @Test("a signature of many components is refused, before they are put together", arguments: [(64, false), (65, true)] as [(Int, Bool)])
+    func manyComponents(count: Int, isRefused: Bool) throws {
+        var message = SignableMessage.request(.post, Self.url)
+        let components = (0..<count).map { MessageComponent.field("x-\($0)") }
+        for index in 0..<count { message.headers.append(HTTPHeader(name: "x-\(index)", value: "v")) }
+        message = try Self.message(components, in: message)
+        #expect(try Self.error(message, Self.verifier([])) == (isRefused ? .malformedField("Signature-Input") : nil))
+    }
+
     @Test("a message with many signatures is refused, before they are verified") func many() throws {
         let labels = (0..<17).map { "s\($0)" }
         let message = SignableMessage.request(

@@ -12,6 +12,8 @@ import CurlewHTTP
 public struct MessageVerifier: Sendable {
     /// The most signatures of a message that are considered.
     private static let limit = 16
+    /// The most components that a signature may cover: each may be as long as the message.
+    private static let componentLimit = 64
 
     /// What a signature has to cover. The order of a component's parameters does not count.
     public var requiredComponents: [MessageComponent]
@@ -75,6 +77,7 @@ public struct MessageVerifier: Sendable {
         throws(MessageSignatureError)
     {
         let input = signature.input
+        guard input.components.count <= Self.componentLimit else { throw .malformedField("Signature-Input") }
         let covered = Set(input.components.map(\.key))
         for component in requiredComponents where !covered.contains(component.key) { throw .notCovered(component.description) }
         let coversBody = covered.contains(MessageComponent("content-digest").key)
