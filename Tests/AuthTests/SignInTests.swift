@@ -128,6 +128,16 @@ import Testing
         #expect(page.elements.last?.contains("You can close this page.") == true)
     }
 
+    #if os(Linux)
+    @Test func `a socket that accepts no connections ends the sign-in`() async throws {
+        let listener = try RedirectListener()
+        // Ready from then on, as with too many open files.
+        #expect(shutdown(listener.socket.number, Int32(SHUT_RDWR)) == 0)
+        let error = await AuthTests.error { try await listener.target(within: .seconds(30), page: "") { _ in true } }
+        #expect((error as? POSIXError)?.code == .EINVAL)
+    }
+    #endif
+
     @Test func `a user who does not answer ends the sign-in`() async throws {
         let server = try AuthorizationServer()
         defer { server.stop() }

@@ -7,7 +7,7 @@ import Dispatch
 /// the system chooses.
 struct RedirectListener: Sendable {
     let port: Int
-    private let socket: Descriptor
+    let socket: Descriptor
 
     init() throws(SystemError) {
         let number = systemSocket(AF_INET, streamSocketType, 0)
@@ -29,7 +29,7 @@ struct RedirectListener: Sendable {
 
     /// Waits for a GET whose target is expected, answers it with a page, and returns its target. Other requests get status 404.
     ///
-    /// - Throws: ``OAuthError/timedOut(after:)``; `CancellationError`.
+    /// - Throws: ``OAuthError/timedOut(after:)``; `CancellationError`; `POSIXError` if connections can't be accepted.
     func target(within timeout: Duration, page: String, isExpected: @escaping @Sendable (String) -> Bool) async throws -> String {
         let isCancelled = Lock(false)
         return try await withTaskCancellationHandler {
@@ -38,8 +38,12 @@ struct RedirectListener: Sendable {
                 DispatchQueue(label: "curlew.redirect").async {
                     let end = ContinuousClock.now + timeout
                     while ContinuousClock.now < end, !isCancelled.withLock({ $0 }) {
-                        guard let target = next(page, isExpected) else { continue }
-                        return continuation.resume(returning: target)
+                        do throws(SystemError) {
+                            guard let target = try next(page, isExpected) else { continue }
+                            return continuation.resume(returning: target)
+                        } catch {
+                            return continuation.resume(throwing: POSIXError(POSIXErrorCode(rawValue: error.code) ?? .EIO))
+                        }
                     }
                     let isCancelled = isCancelled.withLock { $0 }
                     continuation.resume(throwing: isCancelled ? CancellationError() : OAuthError.timedOut(after: timeout) as any Error)
@@ -51,10 +55,14 @@ struct RedirectListener: Sendable {
     }
 
     /// Answers the next request, if one comes within a tenth of a second; returns its target if that is expected.
-    private func next(_ page: String, _ isExpected: (String) -> Bool) -> String? {
+    private func next(_ page: String, _ isExpected: (String) -> Bool) throws(SystemError) -> String? {
         guard Self.isReady(socket.number, milliseconds: 100) else { return nil }
         let number = accept(socket.number, nil, nil)
-        guard number >= 0 else { return nil }
+        guard number >= 0 else {
+            // The connection stays ready after others, such as EMFILE, so that the loop would never wait.
+            guard [EAGAIN, EINTR, ECONNABORTED].contains(errno) else { throw SystemError() }
+            return nil
+        }
         let connection = Descriptor(number)
         guard fcntl(number, F_SETFD, FD_CLOEXEC) == 0, fcntl(number, F_SETFL, O_NONBLOCK) == 0 else { return nil }
         let words = Self.head(of: connection).prefixScalars { $0 != "\r" && $0 != "\n" }.splitScalars(separator: " ")
