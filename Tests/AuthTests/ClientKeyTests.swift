@@ -169,6 +169,43 @@ let hasLibcrypto = (try? SigningKey.generate()) != nil
         #expect(throws: SigningKeyError.self) { try DPoP(key: .generate(.hmacSHA256)) }
     }
 
+    // RFC 9449, section 8
+    @Test func `a nonce that another request has received is used by a repetition`() async throws {
+        let count = Monitor(0)
+        let server = try LoopbackServer { _, _ in
+            let isRefused = count.update { count in
+                count += 1
+                return count != 2 && count != 4
+            }
+            guard !isRefused else { return try AuthorizationServer.error("use_dpop_nonce").header("DPoP-Nonce", "n1") }
+            return try .json(["access_token": "x", "token_type": "DPoP"])
+        }
+        defer { server.stop() }
+        let client = OAuthClient(
+            id: "app", server: .metadata(OAuthServerMetadata(tokenEndpoint: server.url("/token"))),
+            dpop: try DPoP(key: .generate()), configuration: makeConfiguration())
+        for _ in 0..<2 { #expect(try await client.tokens(by: .clientCredentials()).accessToken == "x") }
+        // Once only.
+        let error = await AuthTests.error { try await client.tokens(by: .clientCredentials()) }
+        #expect(error.map { "\($0)" }?.contains("use_dpop_nonce") == true)
+        #expect(count.read { $0 } == 6)
+    }
+
+    // RFC 9449, section 4.2
+    @Test func `a proof's URL has no user`() async throws {
+        let proofs = Log<ReceivedToken>()
+        let server = try LoopbackServer { request, _ in
+            proofs.append(try ReceivedToken(request.header("DPoP")))
+            return .ok("data")
+        }
+        defer { server.stop() }
+        let dpop = try DPoP(key: .generate())
+        let manager = makeManager { $0.signer = dpop }
+        let url = server.url("/a@b?c@d").replacing("http://", with: "http://user:p%40@")
+        _ = await manager.request(url, headers: ["Authorization": "DPoP x"]).serializingData().response
+        #expect(proofs.elements.map { $0.claims["htu"] } == [.string(server.url("/a@b"))])
+    }
+
     @Test func `a token that is not bound is refused`() async throws {
         let server = try AuthorizationServer()
         defer { server.stop() }

@@ -55,12 +55,21 @@ public final class DPoP: ExchangeSigner, RequestInterceptor, ExchangeInstrument 
     fileprivate func proof(of exchange: SignableExchange, token: String?) throws -> HTTPHeaders {
         var claims: [String: JSONValue] = [
             "jti": .string(CodeVerifier.randomText()), "htm": .string(exchange.method.rawValue),
-            "htu": .string(String(exchange.url.prefixScalars { $0 != "?" && $0 != "#" })),
+            "htu": .string(Self.target(of: exchange.url)),
             "iat": .integer(Int(exchange.date.timeIntervalSince1970)),
         ]
         claims["ath"] = token.map { .string(Data(SHA256.digest(of: $0.utf8)).base64URLEncoded) }
         claims["nonce"] = HTTPOrigin(url: exchange.url).flatMap { origin in nonces.withLock { $0[origin] } }.map { .string($0) }
         return ["DPoP": try JSONWebToken.signed(claims, by: key, header: header)]
+    }
+
+    /// The URL without user, query and fragment (section 4.2).
+    private static func target(of url: String) -> String {
+        let url = url.prefixScalars { $0 != "?" && $0 != "#" }
+        guard let scheme = url.firstScalarRange(of: "://") else { return String(url) }
+        let authority = url[scheme.upperBound...].prefixScalars { $0 != "/" }
+        guard let user = authority.unicodeScalars.lastIndex(of: "@") else { return String(url) }
+        return String(url[..<scheme.upperBound] + url[url.unicodeScalars.index(after: user)...])
     }
 
     // MARK: RequestInterceptor
@@ -98,14 +107,15 @@ public final class DPoP: ExchangeSigner, RequestInterceptor, ExchangeInstrument 
         func didEnd(_ completion: ExchangeCompletion) {}
     }
 
-    /// Keeps a server's nonce; returns whether it is a new one.
+    /// Keeps a server's nonce; returns whether there is one.
     @discardableResult
     func learn(_ nonce: String?, from url: String) -> Bool {
         guard let nonce, nonce.utf8.count <= 1024, let origin = HTTPOrigin(url: url) else { return false }
         return nonces.withLock { nonces in
             // Far more than a program has servers.
             if nonces.count >= 1000, nonces[origin] == nil { nonces = [:] }
-            return nonces.updateValue(nonce, forKey: origin).map { !$0.hasSameBytes(as: nonce) } ?? true
+            nonces[origin] = nonce
+            return true
         }
     }
 }

@@ -164,9 +164,10 @@ public final class OAuthClient: Sendable {
             var request = try URLRequest(url: url, method: .post, headers: headers)
             request.httpBody = Data(form.encoded.utf8)
             let response = try await send(request, named: "POST \(endpoint.rawValue)", signer)
-            let isNew = dpop?.learn(response.headers["DPoP-Nonce"], from: url) == true
+            // Another request may have received the same nonce meanwhile.
+            let hasNonce = dpop?.learn(response.headers["DPoP-Nonce"], from: url) == true
             // The server has refused the proof, and so has not looked at what the request asks for (RFC 9449, section 8).
-            guard mayRepeat, isNew, response.status == 400, case .refused(let refusal) = response.error, refusal.code == .useDPoPNonce
+            guard mayRepeat, hasNonce, response.status == 400, case .refused(let refusal) = response.error, refusal.code == .useDPoPNonce
             else { return response }
             mayRepeat = false
         }
