@@ -60,6 +60,50 @@ import Testing
         #expect(!"\(authorization)".contains(authorization.state))
     }
 
+    // A4.1: OpenID Connect Core, sections 3.1.2.1 and 3.1.3.7
+    @Test func `an ID token is checked whether or not it was asked for`() async throws {
+        let claims = Monitor<[String: String]>([:])
+        let server = try AuthorizationServer { _, _ in
+            try .json(["access_token": "x", "token_type": "Bearer", "id_token": Self.idToken(claims.read { $0 })])
+        }
+        defer { server.stop() }
+        let client = server.client()
+        func result(_ authorization: OAuthAuthorization) async -> (any Error)? {
+            await AuthTests.error { try await authorization.tokens(from: "/cb?code=c&state=\(authorization.state)") }
+        }
+        let plain = try await client.authorization(redirectingTo: "https://app.example/cb", scope: ["a"])
+        #expect(try items(plain.url)["nonce"] == nil)
+        for audience in ["app", "other"] {
+            claims.update { $0 = ["iss": server.url(), "aud": audience] }
+            #expect(await (result(plain) == nil) == (audience == "app"))
+        }
+        // The scope may be a parameter or one text, and the nonce the caller's.
+        let merged = try await client.authorization(redirectingTo: "https://app.example/cb", parameters: ["scope": "a openid"])
+        let joined = try await client.authorization(redirectingTo: "https://app.example/cb", scope: ["openid email"])
+        #expect(try items(merged.url)["nonce"]?.utf8.count == 43 && items(joined.url)["nonce"]?.utf8.count == 43)
+        claims.update { $0["aud"] = "app" }
+        #expect(await result(merged) != nil)
+        let chosen = try await client.authorization(redirectingTo: "https://app.example/cb", scope: ["openid"], parameters: ["nonce": "n"])
+        #expect(try items(chosen.url)["nonce"] == "n")
+        claims.update { $0["nonce"] = "n" }
+        #expect(await result(chosen) == nil)
+    }
+
+    // OpenID Connect Core, section 12.2
+    @Test(arguments: [("sub", "u"), ("sub", "v"), ("iss", "https://other.example"), ("aud", "other")] as [(String, String)])
+    func `the ID token of a refresh is the same user's`(claim: String, value: String) async throws {
+        let claims = ["iss": "https://x.example", "aud": "app", "sub": "u"]
+        let changed = Self.idToken(claims.merging([claim: value]) { $1 })
+        let server = try AuthorizationServer()
+        defer { server.stop() }
+        let response = try ServerResponse.json(["access_token": "x", "token_type": "Bearer", "id_token": changed])
+        server.state.update { $0.next = [{ _ in response }] }
+        let old = OAuthTokens(accessToken: "a0", refreshToken: "r0", idToken: Self.idToken(claims))
+        let error = await AuthTests.error { try await server.client().refresh(old) }
+        #expect((error == nil) == (value == "u"))
+        #expect(error.map { "\($0)".contains("the ID token is another user's") } ?? true)
+    }
+
     // A4.1: RFC 6749, section 10.12, and RFC 9207
     @Test(
         arguments: [

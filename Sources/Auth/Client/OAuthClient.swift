@@ -118,7 +118,12 @@ public final class OAuthClient: Sendable {
         guard let refreshToken = tokens.refreshToken else { throw OAuthError.signInRequired(nil) }
         var form: OAuthForm = ["grant_type": "refresh_token", "refresh_token": refreshToken]
         form.append(scope: scope, resources: resources)
-        return try await self.tokens(form).completed(by: tokens)
+        let new = try await self.tokens(form)
+        // The tokens of another user or issuer (OpenID Connect Core, section 12.2).
+        guard IDToken(tokens.idToken)?.isSucceeded(by: new.idToken) ?? true else {
+            throw OAuthError.unexpectedResponse(status: 200, reason: "the ID token is another user's, client's or issuer's")
+        }
+        return new.completed(by: tokens)
     }
 
     func tokens(_ form: OAuthForm) async throws -> OAuthTokens {

@@ -21,14 +21,14 @@ public struct OAuthAuthorization: Sendable {
     let client: OAuthClient
     let metadata: OAuthServerMetadata
     let verifier: CodeVerifier
-    /// The value that an ID token has to repeat; `nil` without OpenID Connect.
+    /// The value that an ID token has to repeat; `nil` if none was sent.
     let nonce: String?
     let resources: [String]
 
     /// Checks the redirect, and exchanges its code for tokens.
     ///
     /// `state` has to be that of the request, and `iss` the server's issuer, if it sends one (RFC 9207). Of an ID token the issuer, the
-    /// audience, the expiration and `nonce` are checked; its signature is not, as it comes from the server itself over TLS (OpenID Connect
+    /// audience, the expiration and `nonce`, if one was sent, are checked; its signature is not, as it comes from the server itself over TLS (OpenID Connect
     /// Core, section 3.1.3.7).
     ///
     /// - Parameter callback: the URL to which the browser was redirected, or its path and query.
@@ -82,20 +82,38 @@ public struct OAuthAuthorization: Sendable {
     }
 
     private func check(_ idToken: String?) throws(OAuthError) {
-        guard let nonce else { return }
-        struct Claims: Decodable {
-            let iss: String
-            let aud: Audience
-            let exp: Double
-            let nonce: String?
-        }
-        let parts = (idToken ?? "").splitScalars(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, let payload = Data(base64URLEncoded: String(parts[1])),
-            let claims = try? JSONDecoder().decode(Claims.self, from: payload)
-        else { throw .invalidCallback(reason: "there is no ID token") }
-        guard claims.nonce?.hasSameBytes(as: nonce) == true, claims.aud.names.contains(where: { $0.hasSameBytes(as: client.id) }),
-            metadata.issuer.map({ $0.hasSameBytes(as: claims.iss) }) ?? true, Date(timeIntervalSince1970: claims.exp + 60) > Date()
+        guard idToken != nil || nonce != nil else { return }
+        guard let token = IDToken(idToken) else { throw .invalidCallback(reason: "there is no ID token") }
+        guard nonce.map({ token.nonce?.hasSameBytes(as: $0) == true }) ?? true,
+            token.aud.names.contains(where: { $0.hasSameBytes(as: client.id) }),
+            metadata.issuer.map({ $0.hasSameBytes(as: token.iss) }) ?? true, Date(timeIntervalSince1970: token.exp + 60) > Date()
         else { throw .invalidCallback(reason: "the ID token is another request's, client's or issuer's, or has expired") }
+    }
+}
+
+/// The claims of an ID token that are checked (OpenID Connect Core, section 2).
+struct IDToken: Decodable {
+    let iss: String
+    let aud: Audience
+    let exp: Double
+    let sub: String?
+    let nonce: String?
+
+    /// Reads a token; `nil` if it is none.
+    init?(_ text: String?) {
+        let parts = (text ?? "").splitScalars(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, let payload = Data(base64URLEncoded: String(parts[1])),
+            let token = try? JSONDecoder().decode(Self.self, from: payload)
+        else { return nil }
+        self = token
+    }
+
+    /// Whether the token of a refresh, if there is one, has the same issuer, user and audience (section 12.2).
+    func isSucceeded(by text: String?) -> Bool {
+        guard let text else { return true }
+        guard let new = IDToken(text) else { return false }
+        return new.iss.hasSameBytes(as: iss) && (new.sub ?? "").hasSameBytes(as: sub ?? "")
+            && aud.names.allSatisfy { name in new.aud.names.contains { $0.hasSameBytes(as: name) } }
     }
 }
 

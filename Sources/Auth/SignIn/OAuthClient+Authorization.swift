@@ -19,13 +19,15 @@ extension OAuthClient {
     ) async throws -> OAuthAuthorization {
         let metadata = try await metadata()
         let (verifier, state) = (CodeVerifier(), CodeVerifier.randomText())
-        let nonce = scope.contains { $0.hasSameBytes(as: "openid") } ? CodeVerifier.randomText() : nil
         var form: OAuthForm = [
             "response_type": "code", "client_id": id, "redirect_uri": redirectURL, "state": state,
-            "code_challenge": verifier.challenge, "code_challenge_method": "S256", "nonce": nonce, "dpop_jkt": dpop?.thumbprint,
+            "code_challenge": verifier.challenge, "code_challenge_method": "S256", "dpop_jkt": dpop?.thumbprint,
         ]
         form.append(scope: scope, resources: resources)
         for (name, value) in parameters.sorted(by: { $0.key < $1.key }) where form[name] == nil { form[name] = value }
+        let isOpenID = form["scope"]?.splitScalars(separator: " ").contains { String($0).hasSameBytes(as: "openid") } == true
+        if isOpenID, form["nonce"] == nil { form["nonce"] = CodeVerifier.randomText() }
+        let nonce = form["nonce"]
         if isPushed ?? metadata.requiresPushedAuthorization ?? false {
             form = ["client_id": id, "request_uri": try await push(form)]
         }
