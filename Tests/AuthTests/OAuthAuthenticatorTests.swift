@@ -125,7 +125,8 @@ import Testing
             }
             var options = OAuthAuthenticator.Options()
             options.resendsRefreshToken = resends
-            let manager = makeManager(OAuthAuthenticator(server.client(), store: MemoryTokenStore(.expired()), options: options))
+            let store = MemoryTokenStore(OAuthTokens.expired())
+            let manager = makeManager(OAuthAuthenticator(server.client(), store: store, options: options))
             for _ in 0..<count {
                 guard case OAuthError.refreshOutcomeUnknown? = await status(server, manager).error else {
                     Issue.record("the outcome is known")
@@ -137,6 +138,7 @@ import Testing
                 return
             }
             #expect(server.forms.count - before == count)
+            #expect(await store.credential()?.refreshToken == "r0", "it may still be of use")
         }
     }
 
@@ -145,7 +147,8 @@ import Testing
         let server = try AuthorizationServer(.lenient)
         defer { server.stop() }
         let responses: [ServerResponse] = [
-            .status(502), .ok("no JSON"), try AuthorizationServer.error("temporarily_unavailable", status: 503),
+            .status(502), .ok("no JSON"), try AuthorizationServer.error("invalid_grant", status: 500),
+            try AuthorizationServer.error("temporarily_unavailable", status: 503), .status(503),
         ]
         server.state.update { $0.next = responses.map { response in { _ in response } } }
         let authenticator = OAuthAuthenticator(server.client())
@@ -153,13 +156,22 @@ import Testing
         for _ in responses {
             let manager = makeManager(authenticator)
             try await authenticator.signIn(with: .expired())
+            defer { server.state.update { ($0.refreshToken, $0.earlierRefreshTokens) = ("r0", []) } }
             descriptions.append("\(await status(server, manager).error.map { "\($0)" } ?? "")".prefix(44).description)
         }
         #expect(
             descriptions == [
                 "The refresh token was sent, and no answer ha", "The refresh token was sent, and no answer ha",
-                "The authorization server has refused the req",
+                "The refresh token was sent, and no answer ha", "The authorization server has refused the req",
+                "The authorization server's response, of stat",
             ])
+        #expect(try await authenticator.store.credential()?.refreshToken == "r0")
+        let refusals = [("invalid_grant", 400, true), ("server_error", 500, false), ("temporarily_unavailable", 400, false)]
+        for (code, status, isRefusal) in refusals {
+            server.state.update { $0.next = [{ _ in (try? AuthorizationServer.error(code, status: status)) ?? .status(404) }] }
+            let error = try #require(await AuthTests.error { try await server.client().refresh(.expired()) })
+            #expect(OAuthError.isRefusal(error) == isRefusal, "\(error)")
+        }
     }
 
     // A4.2

@@ -131,7 +131,7 @@ public final class OAuthClient: Sendable {
         guard response.status == 200 else { throw response.error }
         do {
             let tokens = try JSONDecoder().decode(TokenResponse.self, from: response.body).tokens
-            guard dpop == nil || tokens.isBound else { throw OAuthError.unboundToken }
+            guard dpop == nil || tokens.isBound || tokens.isForOtherUse else { throw OAuthError.unboundToken }
             return tokens
         } catch OAuthError.unboundToken {
             throw OAuthError.unboundToken

@@ -34,7 +34,8 @@ public enum OAuthError: Error, Sendable {
     /// `isRefusal` of `FleetAuthenticator`.
     public static func isRefusal(_ error: any Error) -> Bool {
         switch error {
-        case OAuthError.refused, OAuthError.signInRequired: true
+        case OAuthError.refused(let refusal): refusal.status < 500 && refusal.code != .temporarilyUnavailable
+        case OAuthError.signInRequired: true
         default: false
         }
     }

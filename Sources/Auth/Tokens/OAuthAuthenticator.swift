@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 public import CurlewCore
 public import CurlewEncoding
-public import CurlewHTTP
+import CurlewHTTP
 
 /// Authenticates requests with the tokens of an ``OAuthClient``, and renews them: by the refresh token, or by a grant.
 ///
@@ -15,9 +15,11 @@ public import CurlewHTTP
 /// with ``OAuthError/refreshOutcomeUnknown(_:)``, and the next renewal sends the same token once more: a server that gives clients leeway
 /// accepts it, another one revokes all tokens of the sign-in, and the error is then ``OAuthError/signInRequired(_:)``.
 ///
+/// Tokens are sent to the origins of ``Options/origins`` by `https` only, or to this computer; another request is sent without.
+///
 /// With `FleetAuthenticator` of `CurlewRedis` around it, the processes of a fleet share the tokens; its `isRefusal` is
 /// ``OAuthError/isRefusal(_:)``.
-public final class OAuthAuthenticator: HeaderAuthenticator, AsyncAuthenticator {
+public final class OAuthAuthenticator: AsyncAuthenticator {
     /// The tokens.
     public typealias Credential = OAuthTokens
 
@@ -34,6 +36,8 @@ public final class OAuthAuthenticator: HeaderAuthenticator, AsyncAuthenticator {
         public var scope: [String] = []
         /// The resources for which refreshed access tokens are to be (RFC 8707); none by default.
         public var resources: [String] = []
+        /// URLs of the origins to which access tokens are sent; `nil`, the default, for all. By `http` to this computer only.
+        public var origins: [String]?
 
         /// Creates options with the defaults.
         public init() {}
@@ -46,6 +50,9 @@ public final class OAuthAuthenticator: HeaderAuthenticator, AsyncAuthenticator {
     /// What the authenticator does.
     public let options: Options
     private let grant: OAuthGrant?
+    private let origins: Set<HTTPOrigin>?
+    /// Renewed tokens that could not be stored.
+    private let unstored = Lock<OAuthTokens?>(nil)
 
     /// Creates an authenticator.
     ///
@@ -60,55 +67,102 @@ public final class OAuthAuthenticator: HeaderAuthenticator, AsyncAuthenticator {
         options: Options = Options()
     ) {
         (self.client, self.store, self.grant, self.options) = (client, store, grant, options)
+        origins = options.origins.map { Set($0.compactMap { HTTPOrigin(url: $0) }) }
     }
 
     // MARK: Authenticator
 
-    /// Sets `Authorization`.
-    public func apply(_ credential: OAuthTokens, to headers: inout HTTPHeaders) {
-        headers.update(.authorization(credential.authorization))
+    /// Sets `Authorization`, if the URL has one of the origins, and `https` or a host that is this computer. Another request stays as it is.
+    public func apply(_ credential: OAuthTokens, to urlRequest: inout URLRequest) {
+        guard isMeant(urlRequest.url) else { return }
+        urlRequest.setValue(credential.authorization, forHTTPHeaderField: "Authorization")
     }
 
-    /// Whether the status is 401.
+    /// Whether the status is 401, and the response is from the origin of a request to which tokens are sent.
     public func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool
     {
-        response.statusCode == 401
+        guard response.statusCode == 401, isMeant(urlRequest.url), urlRequest.value(forHTTPHeaderField: "Authorization") != nil,
+            let origin = urlRequest.url.flatMap({ HTTPOrigin(url: $0.absoluteString) })
+        else { return false }
+        return response.url.flatMap { HTTPOrigin(url: $0.absoluteString) } == origin
     }
 
-    /// Whether `Authorization` has the access token.
+    /// Whether `Authorization` has the access token, or the request is none to which tokens are sent.
     public func isRequest(_ urlRequest: URLRequest, authenticatedWith credential: OAuthTokens) -> Bool {
-        urlRequest.value(forHTTPHeaderField: "Authorization")?.hasSameBytes(as: credential.authorization) == true
+        guard isMeant(urlRequest.url) else { return true }
+        return urlRequest.value(forHTTPHeaderField: "Authorization")?.hasSameBytes(as: credential.authorization) == true
     }
 
-    /// Returns the tokens in the store if they are valid and others than those to replace; otherwise renews them.
+    private func isMeant(_ url: URL?) -> Bool {
+        guard let url = url?.absoluteString, url.isProtectedURL, let origin = HTTPOrigin(url: url) else { return false }
+        return origins?.contains(origin) ?? true
+    }
+
+    /// Returns the tokens in the store if they are valid and others than those to replace; otherwise renews them. Renewed tokens that can't be
+    /// stored are returned, and stored with the next change.
     ///
     /// - Throws: ``OAuthError``; ``CurlewError`` for a failed transfer; what the store and the grant throw.
     public func credential(replacing expired: OAuthTokens?, for manager: SessionManager) async throws -> OAuthTokens {
-        let failure = Lock<(any Error)?>(nil)
-        let tokens = try await store.update { [self] stored in
-            let current = newer(expired, stored)
-            if let current, !current.requiresRefresh, expired.map({ !current.accessToken.hasSameBytes(as: $0.accessToken) }) ?? true {
-                return current
+        if unstored.withLock({ $0 == nil }), let current = current(expired, try await store.credential()),
+            isUsable(current, inPlaceOf: expired)
+        {
+            return current
+        }
+        // Before the store is locked, as a renewal's deadline does not bound it; and so that only the request of tokens can have an unknown
+        // outcome.
+        _ = try await client.metadata()
+        let outcome = Lock<Outcome?>(nil)
+        do {
+            let tokens = try await store.update { [self] stored in
+                let current = current(expired, stored)
+                if let current, isUsable(current, inPlaceOf: expired) {
+                    outcome.withLock { $0 = .obtained(current) }
+                    return current
+                }
+                do {
+                    let renewed = try await withDeadline(options.renewalTimeout) { try await renew(current) }
+                    outcome.withLock { $0 = .obtained(renewed) }
+                    return renewed
+                } catch let lost as UnusableRefreshToken {
+                    outcome.withLock { $0 = .failed(lost.error) }
+                    return lost.tokens
+                }
             }
-            do {
-                return try await withDeadline(options.renewalTimeout) { try await renew(current) }
-            } catch let lost as UnusableRefreshToken {
-                failure.withLock { $0 = lost.error }
-                return lost.tokens
+            // Unless a renewal that came after this one could not be stored.
+            unstored.withLock { unstored in
+                if let tokens, unstored?.succeeds(tokens) == true { return }
+                unstored = nil
+            }
+            if case .failed(let error) = outcome.withLock({ $0 }) { throw error }
+            guard let tokens else { throw OAuthError.signInRequired(nil) }
+            return tokens
+        } catch {
+            switch outcome.withLock({ $0 }) {
+            case .obtained(let tokens):
+                // Obtained, and not stored: the token that they replace is of no use any more.
+                unstored.withLock { $0 = tokens }
+                return tokens
+            case .failed(let error): throw error
+            case nil: throw error
             }
         }
-        if let error = failure.withLock({ $0 }) { throw error }
-        guard let tokens else { throw OAuthError.signInRequired(nil) }
-        return tokens
     }
 
     // MARK: Sign-in
 
     /// Stores the tokens of a sign-in; requests that an interceptor creates from then on use them if it has none, or needs others.
-    public func signIn(with tokens: OAuthTokens) async throws { try await store.store(tokens) }
+    ///
+    /// - Throws: what the store throws; ``OAuthError/unexpectedResponse(status:reason:)`` for tokens of the type `N_A`.
+    public func signIn(with tokens: OAuthTokens) async throws {
+        try await store.store(try authenticating(tokens))
+        unstored.withLock { $0 = nil }
+    }
 
     /// Removes the tokens from the store. An interceptor keeps its own: set its `credential` to `nil`.
-    public func signOut() async throws { try await store.remove() }
+    public func signOut() async throws {
+        unstored.withLock { $0 = nil }
+        try await store.remove()
+    }
 
     // MARK: Renewal
 
@@ -118,21 +172,36 @@ public final class OAuthAuthenticator: HeaderAuthenticator, AsyncAuthenticator {
         let error: any Error
     }
 
-    private func newer(_ expired: OAuthTokens?, _ stored: OAuthTokens?) -> OAuthTokens? {
-        guard let expired, let stored else { return stored ?? expired }
-        return expired.issued > stored.issued ? expired : stored
+    /// What a renewal has come to, whether or not the store could write it.
+    private enum Outcome {
+        case obtained(OAuthTokens)
+        case failed(any Error)
+    }
+
+    /// The tokens to use or to renew: those in the store, unless they are known to have been replaced.
+    private func current(_ expired: OAuthTokens?, _ stored: OAuthTokens?) -> OAuthTokens? {
+        guard var stored else { return expired }
+        if let unstored = unstored.withLock({ $0 }), unstored.succeeds(stored) { stored = unstored }
+        guard let expired else { return stored }
+        // Of a configuration that was changed after a refusal.
+        let isSpent = stored.refreshToken == nil && stored.requiresRefresh && expired.refreshToken != nil && !expired.isRelated(to: stored)
+        return isSpent || expired.succeeds(stored) ? expired : stored
+    }
+
+    private func isUsable(_ current: OAuthTokens, inPlaceOf expired: OAuthTokens?) -> Bool {
+        !current.requiresRefresh && (expired.map { !current.accessToken.hasSameBytes(as: $0.accessToken) } ?? true)
     }
 
     private func renew(_ current: OAuthTokens?) async throws -> OAuthTokens {
-        // So that only the request of tokens can have an unknown outcome.
-        _ = try await client.metadata()
         guard let current, current.refreshToken != nil else { return try await request(after: nil, for: current) }
         guard current.lostRefreshes ?? 0 <= (options.resendsRefreshToken ? 1 : 0) else {
+            // It stays, as the server may not have used it.
+            guard grant != nil else { throw OAuthError.signInRequired(nil) }
             return try await request(after: nil, for: current)
         }
         do {
-            return try await client.refresh(current, scope: options.scope, resources: options.resources)
-        } catch OAuthError.refused(let refusal) where refusal.code == .invalidGrant {
+            return try authenticating(try await client.refresh(current, scope: options.scope, resources: options.resources))
+        } catch OAuthError.refused(let refusal) where refusal.code == .invalidGrant && refusal.status < 500 {
             return try await request(after: refusal, for: current)
         } catch  where Self.isOutcomeUnknown(error) {
             var tokens = current
@@ -153,7 +222,16 @@ public final class OAuthAuthenticator: HeaderAuthenticator, AsyncAuthenticator {
         let form = try await withTimeout(left, ContinuousClock(), throwing: OAuthError.timedOut(after: options.renewalTimeout)) {
             try await grant.form()
         }
-        return try await client.tokens(form)
+        let tokens = try authenticating(try await client.tokens(form))
+        return current.map { tokens.succeeding($0) } ?? tokens
+    }
+
+    /// Returns tokens with which requests can be authenticated: not those of an exchange for another kind (RFC 8693, section 2.2.1).
+    private func authenticating(_ tokens: OAuthTokens) throws(OAuthError) -> OAuthTokens {
+        guard !tokens.isForOtherUse else {
+            throw .unexpectedResponse(status: 200, reason: "its token is not one with which requests are authenticated")
+        }
+        return tokens
     }
 
     /// Whether a refresh token may have been used by the server although the request failed.
@@ -161,8 +239,11 @@ public final class OAuthAuthenticator: HeaderAuthenticator, AsyncAuthenticator {
         switch error {
         case CurlewError.transferFailed(let failure): failure.requestWasSent
         case CurlewError.cancelled, CurlewError.sessionInvalidated, CurlewError.sessionShutDown, is CancellationError: true
-        // The response of a gateway, or one of the server that was damaged.
-        case OAuthError.unexpectedResponse(let status, _): status >= 500 || status < 300
+        // The response of a gateway, or one of the server that was damaged. With 503 the request was not handled (RFC 9110, section 15.6.4).
+        case OAuthError.unexpectedResponse(let status, _): status >= 500 && status != 503 || status < 300
+        case OAuthError.refused(let refusal):
+            refusal.status >= 500 && refusal.status != 503 && refusal.code != .temporarilyUnavailable
+        case OAuthError.unboundToken: true
         default: false
         }
     }

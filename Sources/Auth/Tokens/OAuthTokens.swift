@@ -22,6 +22,9 @@ public struct OAuthTokens: AuthenticationCredential, Sendable, Hashable, Codable
     public let issued: Date
     /// How often the refresh token was sent without an answer; `nil` for never.
     var lostRefreshes: Int?
+    /// The sign-in from which the tokens come, by a random name, and how often they were renewed since. Clocks of computers differ.
+    private var lineage: String?
+    private var generation: Int?
 
     /// Creates tokens that were obtained otherwise.
     ///
@@ -39,6 +42,7 @@ public struct OAuthTokens: AuthenticationCredential, Sendable, Hashable, Codable
         (self.accessToken, self.type, self.expiration) = (accessToken, type, expiration)
         (self.refreshToken, self.scope, self.idToken) = (refreshToken, scope, idToken)
         issued = Date()
+        (lineage, generation) = (CodeVerifier.randomText(), 0)
     }
 
     /// Whether the access token expires within a minute, or within a tenth of its lifetime if that is shorter.
@@ -60,8 +64,27 @@ public struct OAuthTokens: AuthenticationCredential, Sendable, Hashable, Codable
         tokens.refreshToken = refreshToken ?? old.refreshToken
         tokens.scope = scope ?? old.scope
         tokens.idToken = idToken ?? old.idToken
+        return tokens.succeeding(old)
+    }
+
+    /// Whether requests are not authenticated with the token: an exchange has issued one of another kind (RFC 8693, section 2.2.1).
+    var isForOtherUse: Bool { type.equalsIgnoringASCIICase("N_A") }
+
+    // MARK: Succession
+
+    /// Returns these tokens as the ones that have replaced others.
+    func succeeding(_ old: OAuthTokens) -> OAuthTokens {
+        var tokens = self
+        tokens.lineage = old.lineage ?? lineage
+        tokens.generation = (old.generation ?? 0) + 1
         return tokens
     }
+
+    /// Whether they come from the same sign-in as others.
+    func isRelated(to other: OAuthTokens) -> Bool { lineage == other.lineage }
+
+    /// Whether they have replaced others.
+    func succeeds(_ other: OAuthTokens) -> Bool { isRelated(to: other) && generation ?? 0 > other.generation ?? 0 }
 }
 
 // MARK: - Responses

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewAuth
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewSessionTestSupport
+import CurlewTestSupport
+import Testing
+
+/// A store whose changes are not written, as on a disk that is full, as long as that is wanted.
+private final class FullStore: TokenStore {
+    let isFull = Monitor(true)
+    let updates = Monitor(0)
+    private let base: MemoryTokenStore<OAuthTokens>
+
+    init(_ tokens: OAuthTokens?) { base = MemoryTokenStore(tokens) }
+
+    func credential() async -> OAuthTokens? { await base.credential() }
+
+    func update(_ change: @escaping @Sendable (OAuthTokens?) async throws -> OAuthTokens?) async throws -> OAuthTokens? {
+        updates.update { $0 += 1 }
+        guard isFull.read({ $0 }) else { return try await base.update(change) }
+        _ = try await change(await base.credential())
+        throw POSIXError(.ENOSPC)
+    }
+}
+
+// A4.2, A4.3
+@Suite(.timeLimit(.minutes(1))) struct RenewalTests {
+    private func sent(_ server: AuthorizationServer) -> [String?] { server.forms.map { $0["refresh_token"]?.first } }
+
+    private func renew(_ authenticator: OAuthAuthenticator, replacing expired: OAuthTokens? = nil) async throws -> OAuthTokens {
+        try await authenticator.credential(replacing: expired, for: makeManager())
+    }
+
+    @Test func `renewed tokens that can't be stored are used, and stored later`() async throws {
+        let server = try AuthorizationServer()
+        defer { server.stop() }
+        let store = FullStore(.expired())
+        let authenticator = OAuthAuthenticator(server.client(), store: store)
+        let renewed = try await renew(authenticator)
+        #expect(renewed.accessToken == "a1" && renewed.refreshToken == "r1")
+        #expect(try await renew(authenticator) == renewed, "not renewed by the token that is of no use any more")
+        #expect(try await renew(authenticator, replacing: renewed).accessToken == "a2")
+        #expect(sent(server) == ["r0", "r1"])
+        #expect(await store.credential()?.refreshToken == "r0")
+        store.isFull.update { $0 = false }
+        let last = try await renew(authenticator, replacing: renewed)
+        #expect(last.accessToken == "a2")
+        #expect(await store.credential() == last)
+        #expect(sent(server).count == 2)
+    }
+
+    @Test func `tokens of a configuration don't replace renewed ones`() async throws {
+        let server = try AuthorizationServer()
+        defer { server.stop() }
+        let store = MemoryTokenStore(OAuthTokens.expired())
+        let renewed = try await renew(OAuthAuthenticator(server.client(), store: store))
+        // As a program does at each start.
+        let authenticator = OAuthAuthenticator(server.client(), store: store)
+        #expect(try await renew(authenticator, replacing: .expired()) == renewed)
+        var expired = renewed
+        expired.expiration = Date(timeIntervalSinceNow: -1)
+        try await store.store(expired)
+        #expect(try await renew(authenticator, replacing: .expired()).refreshToken == "r2")
+        #expect(sent(server) == ["r0", "r1"])
+        // Unless there is nothing to renew: the configuration was changed.
+        try await store.store(OAuthTokens(accessToken: "x", expiration: Date(timeIntervalSinceNow: -1)))
+        let changed = OAuthTokens(accessToken: "y", expiration: Date(timeIntervalSinceNow: -1), refreshToken: "r2")
+        #expect(try await renew(authenticator, replacing: changed).refreshToken == "r3")
+    }
+
+    @Test func `tokens that are known to have replaced the stored ones are renewed, after a new sign-in not`() async throws {
+        let server = try AuthorizationServer()
+        defer { server.stop() }
+        let old = OAuthTokens.expired()
+        let refreshed = try await server.client().refresh(old)
+        let copy = try JSONDecoder().decode(OAuthTokens.self, from: JSONEncoder().encode(refreshed))
+        let authenticator = OAuthAuthenticator(server.client(), store: MemoryTokenStore(old))
+        let newest = try await renew(authenticator, replacing: copy)
+        #expect(sent(server) == ["r0", "r1"])
+        let signedIn = OAuthTokens(accessToken: "new", refreshToken: "n")
+        try await authenticator.signIn(with: signedIn)
+        #expect(try await renew(authenticator, replacing: newest) == signedIn)
+    }
+
+    @Test func `the store is not changed before the server's endpoints are known`() async throws {
+        let server = try AuthorizationServer()
+        defer { server.stop() }
+        let store = FullStore(.expired())
+        let client = OAuthClient(id: "app", server: .issuer(server.url()), configuration: makeConfiguration())
+        let authenticator = OAuthAuthenticator(client, store: store)
+        let error = await AuthTests.error { try await renew(authenticator) }
+        guard case OAuthError.invalidMetadata? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(store.updates.read { $0 } == 0)
+    }
+
+    // RFC 8693, section 2.2.1
+    @Test func `a token for another use is not one for requests`() async throws {
+        let server = try AuthorizationServer { _, form in
+            guard form["grant_type"] == ["urn:ietf:params:oauth:grant-type:token-exchange"] else { return nil }
+            return try .json(["access_token": "x", "token_type": "N_A"])
+        }
+        defer { server.stop() }
+        let grant = OAuthGrant.tokenExchange(OAuthTokenExchange { "s" })
+        #expect(try await server.client().tokens(by: grant).type == "N_A")
+        if hasLibcrypto {
+            let bound = OAuthClient(
+                id: "app", server: .metadata(OAuthServerMetadata(tokenEndpoint: server.url("/token"))),
+                dpop: try DPoP(key: .generate()), configuration: makeConfiguration())
+            #expect(try await bound.tokens(by: grant).accessToken == "x")
+        }
+        let authenticator = OAuthAuthenticator(server.client(), renewingBy: grant)
+        let errors = [
+            await AuthTests.error { try await renew(authenticator) },
+            await AuthTests.error { try await authenticator.signIn(with: OAuthTokens(accessToken: "x", type: "N_A")) },
+        ]
+        for error in errors { #expect(error.map { "\($0)" }?.contains("not one with which requests are authenticated") == true) }
+        #expect(try await authenticator.store.credential() == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("https://api.example/x", nil, true), ("http://api.example/x", nil, false), ("http://127.0.0.1:8080/x", nil, true),
+            ("https://api.example/x", ["https://api.example"], true), ("https://api.example:444/x", ["https://api.example"], false),
+            ("https://other.example/x", ["https://api.example"], false), ("http://api.example/x", ["http://api.example"], false),
+        ] as [(String, [String]?, Bool)])
+    func `tokens are sent to their origins, not in the clear`(url: String, origins: [String]?, isMeant: Bool) throws {
+        var options = OAuthAuthenticator.Options()
+        options.origins = origins
+        let client = OAuthClient(id: "app", server: .metadata(OAuthServerMetadata(tokenEndpoint: "https://login.example/token")))
+        let authenticator = OAuthAuthenticator(client, options: options)
+        let tokens = OAuthTokens(accessToken: "x")
+        var request = try URLRequest(url: url, method: .get)
+        authenticator.apply(tokens, to: &request)
+        #expect(request.value(forHTTPHeaderField: "Authorization") == (isMeant ? "Bearer x" : nil))
+        #expect(authenticator.isRequest(request, authenticatedWith: tokens))
+        // A 401 of another origin says nothing about the token.
+        for (place, isSame) in [(url, true), ("https://elsewhere.example/x", false)] {
+            let location = try #require(URL(string: place))
+            let response = try #require(HTTPURLResponse(url: location, statusCode: 401, httpVersion: nil, headerFields: nil))
+            let isFailure = authenticator.didRequest(request, with: response, failDueToAuthenticationError: CancellationError())
+            #expect(isFailure == (isMeant && isSame))
+        }
+    }
+}
