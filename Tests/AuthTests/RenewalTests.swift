@@ -98,6 +98,26 @@ private final class FullStore: TokenStore {
         #expect(store.updates.read { $0 } == 0)
     }
 
+    @Test func `a 401 of another origin renews nothing`() async throws {
+        let other = try LoopbackServer { _, _ in .status(401) }
+        defer { other.stop() }
+        let place = other.url("/x")
+        let server = try AuthorizationServer { request, _ in request.path == "/away" ? .redirect(to: place) : nil }
+        defer { server.stop() }
+        var options = OAuthAuthenticator.Options()
+        options.origins = [server.url()]
+        let store = MemoryTokenStore(OAuthTokens(accessToken: "x", refreshToken: "r0"))
+        let authenticator = OAuthAuthenticator(server.client(), store: store, options: options)
+        let manager = SessionManager(
+            configuration: makeConfiguration(), interceptor: AuthenticationInterceptor(authenticator: authenticator))
+        for url in [server.url("/away"), place] {
+            #expect(await manager.request(url).validate().serializingData().response.response?.statusCode == 401)
+        }
+        #expect(server.requests.map { $0.header("Authorization") } == ["Bearer x"])
+        #expect(other.requests.map { $0.header("Authorization") } == [nil, nil])
+        #expect(server.forms.isEmpty)
+    }
+
     // RFC 8693, section 2.2.1
     @Test func `a token for another use is not one for requests`() async throws {
         let server = try AuthorizationServer { _, form in
