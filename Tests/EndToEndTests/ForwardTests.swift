@@ -21,6 +21,11 @@ import Testing
                         + "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-End: 1\r\nKeep-Alive: timeout=5\r\nTransfer-Encoding: chunked\r\n"
                         + "Proxy-Authenticate: Basic\r\nSet-Cookie: server=1\r\n\r\n4\r\nbody\r\n0\r\nX-Sum: 7\r\nKeep-Alive: 1\r\n\r\n")
                 return nil
+            case "/tagged":
+                let fields = [
+                    ServerField("Content-Encoding", "gzip"), ServerField("ETag", "\"v1\""), ServerField("Content-Digest", "sha-256=:AAAA:"),
+                ]
+                return ServerResponse(status: 200, headers: fields, body: .data(StoredDeflate.gzip(Data("text".utf8))))
             case "/stalled":
                 try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n")
                 connection.wait(until: gate)
@@ -140,11 +145,16 @@ import Testing
             ForwardedRequest(.get, to: server.url("/gzip?n=3000"), headers: ["Accept-Encoding": "gzip"]))
         #expect(decoded.headers["Content-Encoding"] == nil && decoded.headers["Content-Length"] == nil)
         #expect(try await decoded.body.collect(upTo: 3_000) == ServerRoutes.text(count: 3_000))
+        let tagged = try await manager.forward(ForwardedRequest(.get, to: server.url("/tagged"), headers: [:]))
+        #expect(tagged.headers["ETag"] == "W/\"v1\"" && tagged.headers["Content-Digest"] == nil)
+        #expect(try await tagged.body.collect(upTo: 4) == Data("text".utf8))
         let plain = makeManager { $0.decodesContent = false }
         let coded = try await plain.forward(ForwardedRequest(.get, to: server.url("/gzip?n=3000"), headers: ["Accept-Encoding": "gzip"]))
         let length = try #require(coded.headers["Content-Length"].flatMap { Int($0) })
         #expect(coded.headers["Content-Encoding"] == "gzip")
         #expect(try await coded.body.collect(upTo: 10_000).count == length)
+        let same = try await plain.forward(ForwardedRequest(.get, to: server.url("/tagged"), headers: [:]))
+        #expect(same.headers["ETag"] == "\"v1\"" && same.headers["Content-Digest"] == "sha-256=:AAAA:")
         _ = try await plain.forward(ForwardedRequest(.get, to: server.url("/echo"), headers: [:]))
         #expect(server.requests.last?.header("Accept-Encoding") == "identity")
     }

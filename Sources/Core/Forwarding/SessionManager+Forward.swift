@@ -7,8 +7,8 @@ import CurlewTransport
 public struct ForwardedResponse: Sendable {
     /// The status code.
     public var status: Int { response.status }
-    /// The header fields, without those of the connection. Where the session decodes bodies, without `Content-Encoding` and `Content-Length`
-    /// of one that is decoded.
+    /// The header fields, without those of the connection. Of a body that the session decodes, without its coding, length and digests, and
+    /// with a weak entity tag.
     public let headers: HTTPHeaders
     /// The body, received as fast as it is read. Releasing it cancels the request.
     public var body: BodyStream { response.body }
@@ -87,7 +87,9 @@ extension SessionManager {
         let response = try await sent.open(timeout: timeout)
         var headers = response.headers.removingConnectionFields()
         if session.configuration.decodesContent, response.responseHead.hasKnownCodings {
-            for name in ["Content-Encoding", "Content-Length"] { headers.remove(name: name) }
+            // What describes the bytes as they were coded (RFC 9110, section 7.7).
+            for name in ["Content-Encoding", "Content-Length", "Content-Digest", "Repr-Digest"] { headers.remove(name: name) }
+            if let tag = headers["ETag"], !tag.hasBytePrefix("W/") { headers.update(name: "ETag", value: "W/\(tag)") }
         }
         return ForwardedResponse(headers: headers, response: response)
     }
