@@ -5,7 +5,7 @@ import CurlewSessionTestSupport
 import CurlewTestSupport
 import Testing
 
-/// Requests that a gateway sends on: row A2.4 of what clients of APIs write by hand.
+/// Requests that a gateway forwards: row A2.4 of what clients of APIs write by hand.
 @Suite(.timeLimit(.minutes(1))) struct ForwardTests {
     private let server: LoopbackServer
     private let gate = Gate()
@@ -51,7 +51,7 @@ import Testing
     }
 
     // A2.4
-    @Test func `fields of the connection are not sent on, those that name the client are replaced`() async throws {
+    @Test func `fields of the connection are not forwarded, those that name the client are replaced`() async throws {
         let reply = try await forwarded()
         for name in [
             "Connection", "X-Secret-Hop", "Keep-Alive", "TE", "Upgrade", "HTTP2-Settings", "Proxy-Authorization", "Transfer-Encoding",
@@ -84,7 +84,7 @@ import Testing
     }
 
     // A2.4
-    @Test func `trailers and interim responses are sent on, fields of the connection are not`() async throws {
+    @Test func `trailers and interim responses are forwarded, fields of the connection are not`() async throws {
         let interim = Log<ResponseHead>()
         let request = ForwardedRequest(.get, to: server.url("/trailers"), headers: [:])
         let response = try await manager.forward(request) { interim.append($0) }
@@ -102,7 +102,7 @@ import Testing
     }
 
     // A2.4
-    @Test(arguments: [nil, "6"] as [String?]) func `a body is sent on while it is received, with its length or chunked`(_ length: String?)
+    @Test(arguments: [nil, "6"] as [String?]) func `a body is forwarded while it is received, with its length or chunked`(_ length: String?)
         async throws
     {
         var headers: HTTPHeaders = ["Content-Type": "text/plain"]
@@ -118,7 +118,7 @@ import Testing
         #expect(reply.header("Content-Length") == length && reply.header("Transfer-Encoding") == (length == nil ? "chunked" : nil))
     }
 
-    @Test func `a request's trailers are sent on`() async throws {
+    @Test func `a request's trailers are forwarded`() async throws {
         let request = ForwardedRequest(.post, to: server.url("/echo"), headers: ["Trailer": "X-Sum"])
         let body = AsyncStream<Data> { pieces in
             pieces.yield(Data("body".utf8))
@@ -183,7 +183,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test func `what can't be sent on is an error`() async throws {
+    @Test func `what can't be forwarded is an error`() async throws {
         var named = ForwardedRequest(.get, to: server.url("/echo"), headers: [:])
         named.gatewayName = "a, b"
         for request in [

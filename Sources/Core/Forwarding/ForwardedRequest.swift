@@ -2,7 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// A request that a gateway has received, and sends on to another server.
+/// A request that a gateway has received and forwards to another server.
 public struct ForwardedRequest: Sendable {
     /// In which fields the server learns who the client is.
     public enum ClientFields: Sendable, Hashable, CaseIterable {
@@ -21,7 +21,7 @@ public struct ForwardedRequest: Sendable {
 
     /// The method, as it was received.
     public var method: HTTPMethod
-    /// The URL to which the request is sent on.
+    /// The URL to which the request is forwarded.
     public var url: String
     /// The header fields, as they were received.
     public var headers: HTTPHeaders
@@ -45,14 +45,14 @@ public struct ForwardedRequest: Sendable {
     ///
     /// - Parameters:
     ///   - method: the method, as it was received.
-    ///   - url: the URL to which the request is sent on.
+    ///   - url: the URL to which the request is forwarded.
     ///   - headers: the header fields, as they were received.
     ///   - client: the address of the client; `nil`, the default, if it is unknown.
     public init(_ method: HTTPMethod, to url: String, headers: HTTPHeaders, client: String? = nil) {
         (self.method, self.url, self.headers, self.client) = (method, url, headers, client)
     }
 
-    /// The header fields that are sent on: without those of the connection, and with those that name the client.
+    /// The header fields that are forwarded: without those of the connection, and with those that name the client.
     ///
     /// `Content-Length` and `Expect` are not among them, as they belong to the exchange that is made for it.
     public var forwardedHeaders: HTTPHeaders {
@@ -88,7 +88,7 @@ extension HTTPHeaders {
         "Proxy-Authorization", "Proxy-Authentication-Info",
     ]
 
-    /// Returns the fields that an intermediary sends on: without those that concern one connection only, and those that `Connection` names
+    /// Returns the fields that an intermediary forwards: without those that concern one connection only, and those that `Connection` names
     /// (RFC 9110, section 7.6.1).
     public func removingConnectionFields() -> HTTPHeaders {
         var fields = self

@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// A server's response to a request that was sent on, as the gateway sends it to its client.
+/// A server's response to a forwarded request, as the gateway sends it to its client.
 public struct ForwardedResponse: Sendable {
     /// The status code.
     public var status: Int { response.status }
@@ -19,14 +19,14 @@ public struct ForwardedResponse: Sendable {
 }
 
 extension SessionManager {
-    /// Sends on a request without a body that a gateway has received, and returns the response at its head.
+    /// Forwards a request without a body that a gateway has received, and returns the response at its head.
     ///
     /// ```swift
     /// let request = ForwardedRequest(received.method, to: upstream + received.target, headers: received.headers, client: peer)
     /// let response = try await manager.forward(request)
     /// ```
     ///
-    /// Fields of the connection are sent on in neither direction (RFC 9110, section 7.6.1). Redirects are not followed, and the session's cookies
+    /// Fields of the connection are forwarded in neither direction (RFC 9110, section 7.6.1). Redirects are not followed, and the session's cookies
     /// neither sent nor stored: both are the client's. Its header fields are added where the client sends none, interceptors take part.
     /// A deadline of the calling task bounds the request, and releasing the response, or cancelling the task, cancels it.
     ///
@@ -51,7 +51,7 @@ extension SessionManager {
         return try await opened(sent, timeout, onInterimResponse)
     }
 
-    /// Sends on a request with a body while that is received. As ``forward(_:interceptor:options:timeout:onInterimResponse:)``.
+    /// Forwards a request with a body while that is received. As ``forward(_:interceptor:options:timeout:onInterimResponse:)``.
     ///
     /// The body can be sent once: nothing is retried after bytes of it were read.
     ///
@@ -104,7 +104,7 @@ extension SessionManager {
     }
 }
 
-/// The parts of a request that is sent on, whose cookies are the client's alone.
+/// The parts of a forwarded request, whose cookies are the client's alone.
 private struct ForwardedParts: URLRequestConvertible {
     let urlRequest: URLRequest
 
