@@ -8,7 +8,7 @@ import Testing
 @Suite struct MessageVerifierTests {
     private static let now = Date(timeIntervalSince1970: 1_700_000_000)
     private static let url = "https://example.com/orders?id=7"
-    private static let body = Data("{\"hello\": \"world\"}".utf8)
+    private static var body: Data { Data("{\"hello\": \"world\"}".utf8) }
 
     private static func key(_ id: String? = "k") throws -> SigningKey { try SigningKey(secret: Array("secret of both".utf8), id: id) }
 

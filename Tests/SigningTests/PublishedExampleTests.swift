@@ -62,7 +62,7 @@ import Testing
 
     // MARK: Chunks
 
-    private static let chunks = [Data(repeating: UInt8(ascii: "a"), count: 65_536), Data(repeating: UInt8(ascii: "a"), count: 1024)]
+    private static var chunks: [Data] { [65_536, 1024].map { Data(repeating: UInt8(ascii: "a"), count: $0) } }
 
     /// The fields of the examples in chunks.
     private static func chunked(_ others: HTTPHeaders, _ payload: AWSSignatureV4.Payload) throws -> HTTPHeaders {

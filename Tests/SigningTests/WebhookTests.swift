@@ -14,7 +14,7 @@ import Testing
     private static let publicKey = "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4="
     private static let id = "msg_p5jXN8AQM9LWM0D4loKWxJek"
     private static let date = Date(timeIntervalSince1970: 1_614_265_330)
-    private static let body = Data("{\"test\": 2432232314}".utf8)
+    private static var body: Data { Data("{\"test\": 2432232314}".utf8) }
     private static let published = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
     private static func error(_ body: () throws -> Void) -> WebhookError? {
