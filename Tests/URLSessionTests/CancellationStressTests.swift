@@ -17,12 +17,14 @@ import Testing
         // The second half with a delegate, whose calls are between the end of a transfer and that of the call.
         let perTask = Self.count / 2 / Self.tasks
         let longest = try await longestMoment(large, in: session)
+        // Fewer calls where each takes long.
+        let end = ContinuousClock.now + .seconds(90)
         let tally = await withTaskGroup(of: Tally.self) { group in
             for index in 0..<Self.tasks {
                 group.addTask {
                     var generator = SplitMix(state: UInt64(index) + (hasDelegate ? 100 : 0))
                     var tally = Tally()
-                    for round in 0..<perTask {
+                    for round in 0..<perTask where ContinuousClock.now < end {
                         let url = generator.next() % 4 == 0 ? large : small
                         let call = Task { round % 2 == 0 ? try await data(url, in: session) : try await bytes(url, in: session) }
                         await moment(&generator, longest)
@@ -35,7 +37,6 @@ import Testing
             return await group.reduce(Tally()) { $0 + $1 }
         }
         #expect(tally.others == [])
-        #expect(tally.cancelled + tally.complete == perTask * Self.tasks)
         // Both happen, or the moments are not at random.
         #expect(tally.cancelled > 0)
         #expect(tally.complete > 0)
