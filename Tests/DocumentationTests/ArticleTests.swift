@@ -33,6 +33,7 @@ final class Meter: Sendable {
         "CurlewRedis.md": "RedisTests/GuideTests.swift",
         "CurlewResilience.md": "ResilienceTests/GuideTests.swift",
         "CurlewSigning.md": "SigningTests/GuideTests.swift",
+        "ErrorsOfAPIs.md": "DocumentationTests/ErrorsGuideTests.swift",
         "ObservingASession.md": "ObservabilityTests/ObservabilityGuideTests.swift",
         "Reach.md": "DocumentationTests/ReachGuideTests.swift",
         "RequestsAsValues.md": "ServicesTests/ValuesGuideTests.swift",
