@@ -19,6 +19,7 @@ let package = Package(
     products: [
         .executable(name: "imports", targets: ["Imports"]),
         .executable(name: "handler", targets: ["Handler"]),
+        .executable(name: "gateway", targets: ["Gateway"]),
         .executable(name: "worker", targets: ["Worker"]),
         .executable(name: "fan-out", targets: ["FanOut"]),
         .executable(name: "upload", targets: ["Upload"]),
@@ -37,6 +38,11 @@ let package = Package(
         // The server of CurlewTesting, and what else the examples share.
         .target(
             name: "ExampleServer", dependencies: [.product(name: "CurlewTesting", package: "curlew")], path: "Sources/LoopbackServer"),
+        // Runs a service of Hummingbird while a program calls it.
+        .target(
+            name: "ExampleService",
+            dependencies: [hummingbird, logging, .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")],
+            path: "Sources/Service", swiftSettings: settings),
         // Names of each module, in one file.
         .executableTarget(
             name: "Imports",
@@ -50,7 +56,16 @@ let package = Package(
             swiftSettings: settings),
         // A handler that calls two services, and passes its deadline and its call's id on.
         .executableTarget(
-            name: "Handler", dependencies: [curlew, hummingbird, logging, httpTypes] + lifecycle, exclude: ["README.md"],
+            name: "Handler", dependencies: [curlew, hummingbird, httpTypes, "ExampleService"] + lifecycle, exclude: ["README.md"],
+            swiftSettings: settings),
+        // A route that forwards to another server.
+        .executableTarget(
+            name: "Gateway",
+            dependencies: [
+                curlew, hummingbird, httpTypes, "ExampleServer", "ExampleService",
+                .product(name: "CurlewHTTPTypes", package: "curlew"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
             swiftSettings: settings),
         // A worker whose token is refreshed.
         .executableTarget(name: "Worker", dependencies: [curlew, "ExampleServer"], swiftSettings: settings),

@@ -34,6 +34,7 @@ final class Meter: Sendable {
         "CurlewResilience.md": "ResilienceTests/GuideTests.swift",
         "CurlewSigning.md": "SigningTests/GuideTests.swift",
         "ErrorsOfAPIs.md": "DocumentationTests/ErrorsGuideTests.swift",
+        "Gateway.md": "DocumentationTests/GatewayGuideTests.swift",
         "ObservingASession.md": "ObservabilityTests/ObservabilityGuideTests.swift",
         "Reach.md": "DocumentationTests/ReachGuideTests.swift",
         "RequestsAsValues.md": "ServicesTests/ValuesGuideTests.swift",

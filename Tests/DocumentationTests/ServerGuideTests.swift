@@ -13,7 +13,9 @@ import Testing
 
     @Test("every block of the guide is code of the programs, and every marked part of a program is in the guide") func sameCode() throws {
         let programs = Self.root.appendingPathComponent("Examples/Server/Sources")
-        let sources = try Self.swiftFiles(in: programs).filter { !$0.path.contains("/LoopbackServer/") }
+        // The gateway is in an article of its own.
+        let others = ["/LoopbackServer/", "/Gateway/"]
+        let sources = try Self.swiftFiles(in: programs).filter { file in !others.contains { file.path.contains($0) } }
         #expect(sources.count >= 12)
         #expect(try DocumentedCode.differences(page: Self.page, sources: sources) == [])
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 import CurlewLifecycle
+import ExampleService
 import HTTPTypes
 import Hummingbird
 import Synchronization

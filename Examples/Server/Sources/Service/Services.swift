@@ -4,11 +4,10 @@ import Logging
 import ServiceLifecycle
 
 /// Runs a service on a free port of this machine while `body` runs, which is given its URL. `services` run as long.
-func withService<Result: Sendable>(
-    _ router: Router<BasicRequestContext>, services: [any Service] = [],
-    _ body: @escaping @Sendable (_ url: String) async throws -> Result
-) async throws -> Result {
-    var logger = Logger(label: "handler")
+public func withService<Context: RequestContext, Result: Sendable>(
+    _ router: Router<Context>, services: [any Service] = [], _ body: @escaping @Sendable (_ url: String) async throws -> Result
+) async throws -> Result where Context.Source == ApplicationRequestContextSource {
+    var logger = Logger(label: "service")
     // The server reports each connection that it closes at the end as an error.
     logger.logLevel = .critical
     let (ports, running) = AsyncStream<Int>.makeStream()
