@@ -3,6 +3,7 @@ import CurlewAuth
 import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
+import CurlewSessionTestSupport
 import CurlewTestSupport
 import Testing
 
@@ -61,10 +62,64 @@ import Testing
         try Data("{}".utf8).write(to: file)
         let store = FileTokenStore<OAuthTokens>.file(file)
         await #expect(throws: OAuthError.self) { try await store.credential() }
-        await #expect(throws: OAuthError.self) { try await store.store(OAuthTokens(accessToken: "a")) }
+        await #expect(throws: OAuthError.self) { try await store.update { _ in OAuthTokens(accessToken: "a") } }
+        #expect(try Data(contentsOf: file) == Data("{}".utf8))
         let link = directory.file("link")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
         await #expect(throws: CocoaError.self) { try await FileTokenStore<OAuthTokens>.file(link).credential() }
+    }
+
+    /// What is in the place of the file.
+    enum Obstacle: CaseIterable, Sendable {
+        case otherContent, link, tooLarge
+    }
+
+    // A4.2
+    @Test(arguments: Obstacle.allCases) func `a file that can't be read prevents neither signing in nor out`(obstacle: Obstacle)
+        async throws
+    {
+        let other = directory.file("other")
+        try Data("{}".utf8).write(to: other)
+        func obstruct() throws {
+            try? FileManager.default.removeItem(at: file)
+            switch obstacle {
+            case .otherContent: try Data("{".utf8).write(to: file)
+            case .link: try FileManager.default.createSymbolicLink(at: file, withDestinationURL: other)
+            case .tooLarge: try Data(count: 2 << 20).write(to: file)
+            }
+        }
+        let server = try AuthorizationServer()
+        defer { server.stop() }
+        let authenticator = OAuthAuthenticator(server.client(), store: .file(file))
+        try obstruct()
+        await #expect(throws: (any Error).self) { try await authenticator.credential(replacing: nil, for: makeManager()) }
+        let tokens = OAuthTokens(accessToken: "a")
+        try await authenticator.signIn(with: tokens)
+        #expect(try await authenticator.credential(replacing: nil, for: makeManager()) == tokens)
+        try obstruct()
+        try await authenticator.signOut()
+        #expect(try await authenticator.store.credential() == nil)
+        #expect(try Data(contentsOf: other) == Data("{}".utf8))
+        #expect(try contents(of: directory) == [".tokens.json.lock", "other"])
+    }
+
+    // A4.2
+    @Test func `a sign-in waits for the change before it`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let store = FileTokenStore<OAuthTokens>.file(file)
+        let first = Task {
+            try await store.update { _ in
+                _ = await gate.wait()
+                return OAuthTokens(accessToken: "old")
+            }
+        }
+        #expect(await gate.arrivals(1))
+        let second = Task { try await store.store(OAuthTokens(accessToken: "new")) }
+        gate.open()
+        _ = try await first.value
+        try await second.value
+        #expect(try await store.credential()?.accessToken == "new")
     }
 
     @Test func `a lock that is kept is an error`() async throws {

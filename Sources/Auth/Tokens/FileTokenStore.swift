@@ -41,13 +41,32 @@ public final class FileTokenStore<Credential: Codable & Sendable>: TokenStore {
     ///   `CocoaError` if the file can't be read or written.
     @discardableResult
     public func update(_ change: @escaping @Sendable (Credential?) async throws -> Credential?) async throws -> Credential? {
+        try await locked { tokens in
+            let changed = try await change(try tokens.read())
+            try tokens.write(changed)
+            return changed
+        }
+    }
+
+    /// Replaces the file, also one that can't be read: of other content, or of another user, where the directory permits it.
+    ///
+    /// - Throws: ``OAuthError/locked(path:)``; `CocoaError` if the file can't be written.
+    public func store(_ credential: Credential) async throws { try await locked { try $0.write(credential) } }
+
+    /// Removes the file, also one that can't be read.
+    ///
+    /// - Throws: ``OAuthError/locked(path:)``; `CocoaError` if the file can't be removed.
+    public func remove() async throws { try await locked { try $0.write(nil) } }
+
+    /// Runs an operation while no other process and no other store changes the file.
+    private func locked<Value: Sendable>(
+        _ operation: @escaping @Sendable (TokenFile<Credential>) async throws -> Value
+    ) async throws -> Value {
         try await queue.run { [file, lockTimeout] in
             let tokens = TokenFile<Credential>(file.path)
             let lock = try await tokens.lock(within: lockTimeout)
             defer { try? lock.close() }
-            let changed = try await change(try tokens.read())
-            try tokens.write(changed)
-            return changed
+            return try await operation(tokens)
         }
     }
 }
@@ -60,7 +79,7 @@ extension TokenStore where Self == FileTokenStore<OAuthTokens> {
 }
 
 /// The file of a store, and the one beside it that is locked.
-private struct TokenFile<Credential: Codable> {
+private struct TokenFile<Credential: Codable & Sendable>: Sendable {
     /// What the file has, by its version.
     private struct Content: Codable {
         var version = 1

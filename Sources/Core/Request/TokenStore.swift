@@ -20,12 +20,20 @@ public protocol TokenStore<Credential>: Sendable {
     /// - Returns: what `change` returned, which is stored by then.
     @discardableResult
     func update(_ change: @escaping @Sendable (Credential?) async throws -> Credential?) async throws -> Credential?
+
+    /// Stores a credential in place of the one before, such as that of a sign-in, once the changes before have ended. By default an
+    /// ``update(_:)``; a store whose content may be unreadable replaces it unread.
+    func store(_ credential: Credential) async throws
+
+    /// Removes the credential, as at a sign-out, once the changes before have ended. By default an ``update(_:)``; a store whose content
+    /// may be unreadable removes it unread.
+    func remove() async throws
 }
 
 extension TokenStore {
-    /// Stores a credential in place of the one before, such as that of a sign-in.
+    /// Stores a credential by ``update(_:)``.
     public func store(_ credential: Credential) async throws { try await update { _ in credential } }
 
-    /// Removes the credential.
+    /// Removes the credential by ``update(_:)``.
     public func remove() async throws { try await update { _ in nil } }
 }
