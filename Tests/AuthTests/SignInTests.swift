@@ -89,8 +89,31 @@ import Testing
         #expect(await result(chosen) == nil)
     }
 
+    // A4.1: OpenID Connect Core, section 3.1.3.7, points 3 to 5
+    @Test(
+        arguments: [
+            (["app"], nil, true), (["app"], "app", true), (["app"], "other", false), (["app", "other"], "app", true),
+            (["app", "other"], nil, false), (["app", "other"], "other", false), (["other"], "app", false), ([], "app", false),
+        ] as [([String], String?, Bool)])
+    func `an ID token is the client's own`(audience: [String], party: String?, isAccepted: Bool) async throws {
+        let server = try AuthorizationServer { request, _ in
+            let names = audience.map { "\"\($0)\"" }.joined(separator: ",")
+            let claims = """
+                {"iss":"http://\(request.header("Host") ?? "")","aud":[\(names)],"exp":4000000000\(party.map { ",\"azp\":\"\($0)\"" } ?? "")}
+                """
+            let token = "\(Data("{}".utf8).base64URLEncoded).\(Data(claims.utf8).base64URLEncoded).x"
+            return try .json(["access_token": "x", "token_type": "Bearer", "id_token": token])
+        }
+        defer { server.stop() }
+        let authorization = try await server.client().authorization(redirectingTo: "https://app.example/cb", scope: ["a"])
+        let error = await AuthTests.error { try await authorization.tokens(from: "/cb?code=c&state=\(authorization.state)") }
+        #expect((error == nil) == isAccepted)
+        #expect(error.map { "\($0)".contains("the ID token is another") } ?? true)
+    }
+
     // OpenID Connect Core, section 12.2
-    @Test(arguments: [("sub", "u"), ("sub", "v"), ("iss", "https://other.example"), ("aud", "other")] as [(String, String)])
+    @Test(
+        arguments: [("sub", "u"), ("sub", "v"), ("iss", "https://other.example"), ("aud", "other"), ("azp", "other")] as [(String, String)])
     func `the ID token of a refresh is the same user's`(claim: String, value: String) async throws {
         let claims = ["iss": "https://x.example", "aud": "app", "sub": "u"]
         let changed = Self.idToken(claims.merging([claim: value]) { $1 })

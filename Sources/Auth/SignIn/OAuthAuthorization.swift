@@ -28,8 +28,8 @@ public struct OAuthAuthorization: Sendable {
     /// Checks the redirect, and exchanges its code for tokens.
     ///
     /// `state` has to be that of the request, and `iss` the server's issuer, if it sends one (RFC 9207). Of an ID token the issuer, the
-    /// audience, the expiration and `nonce`, if one was sent, are checked; its signature is not, as it comes from the server itself over TLS (OpenID Connect
-    /// Core, section 3.1.3.7).
+    /// audience, the authorized party (`azp`), the expiration and `nonce`, if one was sent, are checked; its signature is not, as it comes
+    /// from the server itself over TLS (OpenID Connect Core, section 3.1.3.7).
     ///
     /// - Parameter callback: the URL to which the browser was redirected, or its path and query.
     /// - Throws: ``OAuthError/refused(_:)`` if the user or the server has refused; ``OAuthError/invalidCallback(reason:)``; as
@@ -85,7 +85,7 @@ public struct OAuthAuthorization: Sendable {
         guard idToken != nil || nonce != nil else { return }
         guard let token = IDToken(idToken) else { throw .invalidCallback(reason: "there is no ID token") }
         guard nonce.map({ token.nonce?.hasSameBytes(as: $0) == true }) ?? true,
-            token.aud.names.contains(where: { $0.hasSameBytes(as: client.id) }),
+            token.isMeant(for: client.id),
             metadata.issuer.map({ $0.hasSameBytes(as: token.iss) }) ?? true, Date(timeIntervalSince1970: token.exp + 60) > Date()
         else { throw .invalidCallback(reason: "the ID token is another request's, client's or issuer's, or has expired") }
     }
@@ -98,6 +98,7 @@ struct IDToken: Decodable {
     let exp: Double
     let sub: String?
     let nonce: String?
+    let azp: String?
 
     /// Reads a token; `nil` if it is none.
     init?(_ text: String?) {
@@ -108,11 +109,18 @@ struct IDToken: Decodable {
         self = token
     }
 
-    /// Whether the token of a refresh, if there is one, has the same issuer, user and audience (section 12.2).
+    /// Whether a client is in the audience, and the authorized party: `azp`, which has to be there for an audience of several (section
+    /// 3.1.3.7, points 3 to 5).
+    func isMeant(for client: String) -> Bool {
+        guard aud.names.contains(where: { $0.hasSameBytes(as: client) }) else { return false }
+        return azp.map { $0.hasSameBytes(as: client) } ?? (aud.names.count == 1)
+    }
+
+    /// Whether the token of a refresh, if there is one, has the same issuer, user, audience and authorized party (section 12.2).
     func isSucceeded(by text: String?) -> Bool {
         guard let text else { return true }
         guard let new = IDToken(text) else { return false }
-        return new.iss.hasSameBytes(as: iss) && (new.sub ?? "").hasSameBytes(as: sub ?? "")
+        return new.iss.hasSameBytes(as: iss) && (new.sub ?? "").hasSameBytes(as: sub ?? "") && (new.azp ?? "").hasSameBytes(as: azp ?? "")
             && aud.names.allSatisfy { name in new.aud.names.contains { $0.hasSameBytes(as: name) } }
     }
 }
