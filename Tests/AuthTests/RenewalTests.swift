@@ -98,6 +98,36 @@ private final class FullStore: TokenStore {
         #expect(store.updates.read { $0 } == 0)
     }
 
+    // A4.2
+    @Test func `a renewal's time includes the search for the server's endpoints, which others wait for longer`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let issuer = Monitor("")
+        let server = try LoopbackServer { _, connection in
+            connection.wait(until: gate)
+            return try .json(["issuer": issuer.read { $0 }, "token_endpoint": issuer.read { $0 } + "/token"])
+        }
+        defer { server.stop() }
+        issuer.update { $0 = server.url("") }
+        let client = OAuthClient(id: "app", server: .issuer(server.url("")), configuration: makeConfiguration())
+        var options = OAuthAuthenticator.Options()
+        options.renewalTimeout = .milliseconds(100)
+        let store = FullStore(.expired())
+        let other = Task { try await client.metadata() }
+        #expect(await gate.arrivals(1))
+        let start = ContinuousClock.now
+        let error = await AuthTests.error { try await renew(OAuthAuthenticator(client, store: store, options: options)) }
+        #expect(ContinuousClock.now - start < .seconds(10))
+        guard case OAuthError.timedOut(.milliseconds(100))? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(store.updates.read { $0 } == 0)
+        gate.open()
+        #expect(try await other.value.tokenEndpoint == server.url("/token"))
+        #expect(server.requestCount == 1)
+    }
+
     @Test func `a 401 of another origin renews nothing`() async throws {
         let other = try LoopbackServer { _, _ in .status(401) }
         defer { other.stop() }

@@ -76,6 +76,22 @@ public final class OAuthClient: Sendable {
         }
     }
 
+    /// Returns the metadata within a time, after which others wait for them still.
+    ///
+    /// - Throws: as ``metadata()``; ``OAuthError/timedOut(after:)``.
+    func metadata(within time: Duration) async throws -> OAuthServerMetadata {
+        // Waiting for a task does not end with its own.
+        let (results, result) = AsyncStream<Result<OAuthServerMetadata, any Error>>.makeStream()
+        Task {
+            do { result.yield(.success(try await metadata())) } catch { result.yield(.failure(error)) }
+            result.finish()
+        }
+        return try await withTimeout(time, ContinuousClock(), throwing: OAuthError.timedOut(after: time)) {
+            guard let found = await results.first(where: { _ in true }) else { throw CancellationError() }
+            return try found.get()
+        }
+    }
+
     private func discovered(_ issuer: String) async throws -> OAuthServerMetadata {
         var statuses: [String] = []
         for url in try WellKnown(issuer: issuer).urls {
@@ -119,7 +135,7 @@ public final class OAuthClient: Sendable {
         var form: OAuthForm = ["grant_type": "refresh_token", "refresh_token": refreshToken]
         form.append(scope: scope, resources: resources)
         let new = try await self.tokens(form)
-        // The tokens of another user or issuer (OpenID Connect Core, section 12.2).
+        // The tokens of another user, client or issuer (OpenID Connect Core, section 12.2).
         guard IDToken(tokens.idToken)?.isSucceeded(by: new.idToken) ?? true else {
             throw OAuthError.unexpectedResponse(status: 200, reason: "the ID token is another user's, client's or issuer's")
         }

@@ -23,7 +23,7 @@ public enum OAuthError: Error, Sendable {
     case missingEndpoint(String)
     /// The response to an authorization request is not for it, or not from the server to which it was sent; it may be an attack.
     case invalidCallback(reason: String)
-    /// There was no answer by the user in time.
+    /// There was no answer in time: by the user, or to a renewal.
     case timedOut(after: Duration)
     /// Another process keeps the lock of a file of tokens.
     case locked(path: String)
@@ -135,7 +135,7 @@ extension OAuthError: CustomStringConvertible, LocalizedError, CustomReflectable
         case .invalidMetadata(let reason): "The authorization server's metadata can't be used: \(reason)."
         case .missingEndpoint(let name): "The authorization server's metadata has no \(name)."
         case .invalidCallback(let reason): "The response to the authorization request is refused: \(reason)."
-        case .timedOut(let time): "The user has not answered within \(time)."
+        case .timedOut(let time): "There was no answer within \(time)."
         case .locked(let path): "Another process keeps the lock of the tokens in \(path)."
         case .unreadableFile(let path): "The file \(path) has no tokens that can be read."
         }

@@ -25,7 +25,7 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
 
     /// What an authenticator does.
     public struct Options: Sendable {
-        /// The longest time of a renewal, all its requests included; 30 seconds by default.
+        /// The longest time of a renewal, all its requests included, also those that find the server's endpoints; 30 seconds by default.
         public var renewalTimeout = Duration.seconds(30)
         /// Whether a refresh token to which no answer came is sent once more; `true` by default.
         ///
@@ -108,9 +108,10 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
         {
             return current
         }
-        // Before the store is locked, as a renewal's deadline does not bound it; and so that only the request of tokens can have an unknown
-        // outcome.
-        _ = try await client.metadata()
+        // Before the store is locked, which may wait for other processes; and so that only the request of tokens can have an unknown outcome.
+        let start = ContinuousClock.now
+        _ = try await client.metadata(within: options.renewalTimeout)
+        let left = options.renewalTimeout - (ContinuousClock.now - start)
         let outcome = Lock<Outcome?>(nil)
         do {
             let tokens = try await store.update { [self] stored in
@@ -120,7 +121,7 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
                     return current
                 }
                 do {
-                    let renewed = try await withDeadline(options.renewalTimeout) { try await renew(current) }
+                    let renewed = try await withDeadline(left) { try await renew(current) }
                     outcome.withLock { $0 = .obtained(renewed) }
                     return renewed
                 } catch let lost as UnusableRefreshToken {
