@@ -271,7 +271,8 @@ let package = Package(
         .testTarget(
             name: "RedisTests",
             dependencies: library + [
-                "CurlewRedis", "CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "curlew-redis-probe",
+                "CurlewAuth", "CurlewRedis", "CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting",
+                "curlew-redis-probe",
             ]),
         .testTarget(
             name: "ResilienceTests",

@@ -128,6 +128,36 @@ private final class FullStore: TokenStore {
         #expect(server.requestCount == 1)
     }
 
+    /// Tokens as a server has issued them, of a sign-in of their own.
+    private func signedIn(_ server: AuthorizationServer, _ name: String, lifetime: Int, refreshToken: String) async throws -> OAuthTokens {
+        let members = [
+            "access_token": name, "token_type": "Bearer", "expires_in": "\(lifetime)", "refresh_token": refreshToken,
+        ]
+        let response = try ServerResponse.json(members)
+        server.state.update { $0.next = [{ _ in response }] }
+        return try await server.client().tokens(by: .clientCredentials())
+    }
+
+    // A4.2
+    @Test func `a later sign-in of another process is not replaced by the store's, nor an earlier one preferred`() async throws {
+        let server = try AuthorizationServer()
+        defer { server.stop() }
+        let earlier = try await signedIn(server, "a", lifetime: 3600, refreshToken: "x")
+        let store = MemoryTokenStore(earlier)
+        let authenticator = OAuthAuthenticator(server.client(), store: store)
+        #expect(try await renew(authenticator) == earlier)
+        // As a FleetAuthenticator hands over what another process has shared.
+        let later = try await signedIn(server, "b", lifetime: 0, refreshToken: "r0")
+        let renewed = try await renew(authenticator, replacing: later)
+        #expect(renewed.refreshToken == "r3" && sent(server) == [nil, nil, "r0"])
+        #expect(await store.credential() == renewed)
+        // As an interceptor asks that has the tokens of before.
+        #expect(try await renew(authenticator, replacing: earlier) == renewed)
+        // The program has signed in with tokens of its own: the interceptor has those that were returned last.
+        try await store.store(earlier)
+        #expect(try await renew(authenticator, replacing: renewed) == earlier)
+    }
+
     @Test func `a 401 of another origin renews nothing`() async throws {
         let other = try LoopbackServer { _, _ in .status(401) }
         defer { other.stop() }

@@ -17,6 +17,9 @@ import CurlewHTTP
 ///
 /// Tokens are sent to the origins of ``Options/origins`` by `https` only, or to this computer; another request is sent without.
 ///
+/// Where the interceptor's tokens are not those of the store's sign-in, the store's count, as a program may have signed in since; unless the
+/// interceptor's were received later, and not from this authenticator: a program has set them, or a fleet has signed in.
+///
 /// With `FleetAuthenticator` of `CurlewRedis` around it, the processes of a fleet share the tokens; its `isRefusal` is
 /// ``OAuthError/isRefusal(_:)``.
 public final class OAuthAuthenticator: AsyncAuthenticator {
@@ -53,6 +56,8 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
     private let origins: Set<HTTPOrigin>?
     /// Renewed tokens that could not be stored.
     private let unstored = Lock<OAuthTokens?>(nil)
+    /// The tokens that were returned last.
+    private let returned = Lock<OAuthTokens?>(nil)
 
     /// Creates an authenticator.
     ///
@@ -103,6 +108,12 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
     ///
     /// - Throws: ``OAuthError``; ``CurlewError`` for a failed transfer; what the store and the grant throw.
     public func credential(replacing expired: OAuthTokens?, for manager: SessionManager) async throws -> OAuthTokens {
+        let tokens = try await tokens(replacing: expired)
+        returned.withLock { $0 = tokens }
+        return tokens
+    }
+
+    private func tokens(replacing expired: OAuthTokens?) async throws -> OAuthTokens {
         if unstored.withLock({ $0 == nil }), let current = current(expired, try await store.credential()),
             isUsable(current, inPlaceOf: expired)
         {
@@ -184,6 +195,7 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
         guard var stored else { return expired }
         if let unstored = unstored.withLock({ $0 }), unstored.succeeds(stored) { stored = unstored }
         guard let expired else { return stored }
+        if expired.isLaterSignIn(than: stored), returned.withLock({ $0?.isRelated(to: expired) != true }) { return expired }
         // Of a configuration that was changed after a refusal.
         let isSpent = stored.refreshToken == nil && stored.requiresRefresh && expired.refreshToken != nil && !expired.isRelated(to: stored)
         return isSpent || expired.succeeds(stored) ? expired : stored

@@ -22,7 +22,8 @@ public struct OAuthTokens: AuthenticationCredential, Sendable, Hashable, Codable
     public let issued: Date
     /// How often the refresh token was sent without an answer; `nil` for never.
     var lostRefreshes: Int?
-    /// The sign-in from which the tokens come, by a random name, and how often they were renewed since. Clocks of computers differ.
+    /// The sign-in from which the tokens come, by a random name, and how often they were renewed since; `nil` for tokens that a program has
+    /// made. Clocks of computers differ.
     private var lineage: String?
     private var generation: Int?
 
@@ -42,7 +43,7 @@ public struct OAuthTokens: AuthenticationCredential, Sendable, Hashable, Codable
         (self.accessToken, self.type, self.expiration) = (accessToken, type, expiration)
         (self.refreshToken, self.scope, self.idToken) = (refreshToken, scope, idToken)
         issued = Date()
-        (lineage, generation) = (CodeVerifier.randomText(), 0)
+        lineage = CodeVerifier.randomText()
     }
 
     /// Whether the access token expires within a minute, or within a tenth of its lifetime if that is shorter.
@@ -83,6 +84,17 @@ public struct OAuthTokens: AuthenticationCredential, Sendable, Hashable, Codable
     /// Whether they come from the same sign-in as others.
     func isRelated(to other: OAuthTokens) -> Bool { lineage == other.lineage }
 
+    /// Whether they come from a later sign-in than others, as far as the clocks agree. Not those that a program has made, which are new at
+    /// each of its starts.
+    func isLaterSignIn(than other: OAuthTokens) -> Bool { !isRelated(to: other) && generation != nil && issued > other.issued }
+
+    /// Returns these tokens as those of a sign-in, or of another grant.
+    fileprivate func received() -> OAuthTokens {
+        var tokens = self
+        tokens.generation = 0
+        return tokens
+    }
+
     /// Whether they have replaced others.
     func succeeds(_ other: OAuthTokens) -> Bool { isRelated(to: other) && generation ?? 0 > other.generation ?? 0 }
 }
@@ -121,7 +133,7 @@ struct TokenResponse: Decodable {
             scope: try values.decodeIfPresent(String.self, forKey: .scope).map { $0.splitScalars(separator: " ").map { String($0) } },
             idToken: try values.decodeIfPresent(String.self, forKey: .idToken))
         tokens.issuedTokenType = try values.decodeIfPresent(String.self, forKey: .issuedTokenType)
-        self.tokens = tokens
+        self.tokens = tokens.received()
     }
 }
 
