@@ -20,21 +20,39 @@ struct DraftDialect: UploadDialect {
         init?(_ head: ResponseHead) {
             guard let text = head.value(for: "Upload-Limit"), let members = try? StructuredFields.dictionary(from: text) else { return nil }
             for member in members {
-                guard ["max-size", "max-append-size", "min-append-size", "max-age"].contains(member.key) else { continue }
+                guard ["max-size", "min-size", "max-append-size", "min-append-size", "max-age"].contains(member.key) else { continue }
                 guard case .item(let item) = member.value, case .integer(let number) = item.value, number >= 0 else { return nil }
                 switch member.key {
                 case "max-size": maximumSize = Int64(number)
                 case "max-append-size": maximumAppend = Int64(number)
                 case "min-append-size": minimumAppend = Int64(number)
-                default: age = Int64(number)
+                case "max-age": age = Int64(number)
+                default: break
                 }
             }
         }
     }
 
+    /// What has been learnt about the size of requests.
+    private struct Known: Sendable {
+        var limits: Limits?
+        /// The bytes of the last request.
+        var sent: Int64 = 0
+        /// The most bytes of a request, after one with more was refused; without limit at first.
+        var ceiling = Int64.max
+        var refusals = 0
+    }
+
+    /// A request that is longer than the server has announced to accept.
+    struct RequestTooLong: Error {}
+
+    /// The least size that is tried after refusals by a server or an intermediary that does not say what it accepts.
+    private static let leastGuess: Int64 = 64 << 10
+    private static let mostRefusals = 32
+
     private let options: ResumableUpload.Options
     private let method: HTTPMethod
-    private let limits = Lock<Limits?>(nil)
+    private let known = Lock(Known())
     /// Whether the server is known to support it, so that a part of the file can be sent.
     private var isKnown = false
 
@@ -55,8 +73,8 @@ struct DraftDialect: UploadDialect {
     func isFinal(_ head: ResponseHead) -> Bool { head.boolean("Upload-Complete") == true }
 
     func chunk(of rest: Int64) -> Int64 {
-        let limits = limits.withLock { $0 }
-        let size = min(max(options.chunk(of: .max), limits?.minimumAppend ?? 0), limits?.maximumAppend ?? .max)
+        let (limits, ceiling) = known.withLock { ($0.limits, $0.ceiling) }
+        let size = min(max(options.chunk(of: .max), limits?.minimumAppend ?? 0), limits?.maximumAppend ?? .max, ceiling)
         return min(max(size, 1), rest)
     }
 
@@ -65,6 +83,10 @@ struct DraftDialect: UploadDialect {
     mutating func discover(_ client: UploadClient) async throws {
         // Without a limit the creation has the whole file, as the upload of a client without resumption does.
         guard options.chunkSize != nil else { return }
+        try await ask(client)
+    }
+
+    private mutating func ask(_ client: UploadClient) async throws {
         let head: ResponseHead
         do {
             head = try await client.send(.options, client.endpoint, Self.fields).head
@@ -79,12 +101,35 @@ struct DraftDialect: UploadDialect {
         note(head)
     }
 
+    /// Makes the next requests smaller after a 413 (section 4.1.4): than the server's limit, or a quarter of the refused one where it does
+    /// not say what it accepts, as an intermediary may have refused it. Only if the server is known to support parts.
+    mutating func shrink(after refusal: UploadClient.Refusal, _ upload: URL?, _ client: UploadClient, _ file: UploadedFile) async throws
+        -> Bool
+    {
+        note(refusal.head)
+        try checkLength(of: file)
+        let isSupported = upload != nil || Limits(refusal.head) != nil
+        if !isSupported, !isKnown { try? await ask(client) }
+        isKnown = isKnown || isSupported
+        guard isKnown else { return false }
+        try checkLength(of: file)
+        return known.withLock { known in
+            known.refusals += 1
+            guard known.refusals <= Self.mostRefusals else { return false }
+            if let limit = known.limits?.maximumAppend, limit > 0, limit < known.sent { return true }
+            let size = known.sent / 4
+            guard size >= max(known.limits?.minimumAppend ?? 0, Self.leastGuess) else { return false }
+            known.ceiling = size
+            return true
+        }
+    }
+
     private func note(_ head: ResponseHead) {
-        if let found = Limits(head) { limits.withLock { $0 = found } }
+        if let found = Limits(head) { known.withLock { $0.limits = found } }
     }
 
     private func checkLength(of file: UploadedFile) throws {
-        guard let limit = limits.withLock({ $0?.maximumSize }), file.length > limit else { return }
+        guard let limit = known.withLock({ $0.limits?.maximumSize }), file.length > limit else { return }
         throw ResumableUploadError(
             kind: .tooLarge, subject: file.url.path, message: "the file has \(file.length) bytes; the server accepts \(limit)")
     }
@@ -97,11 +142,13 @@ struct DraftDialect: UploadDialect {
         _ client: UploadClient, _ file: UploadedFile, announce: @escaping @Sendable (_ upload: URL, _ sender: String?) throws -> Void
     ) async throws -> UploadState {
         try checkLength(of: file)
-        let slice = UploadClient.Slice(offset: 0, length: isKnown ? chunk(of: file.length) : file.length)
+        let takesParts = isKnown || known.withLock { $0.limits?.maximumAppend != nil }
+        let slice = UploadClient.Slice(offset: 0, length: takesParts ? chunk(of: file.length) : file.length)
         let isWhole = slice.length == file.length
         var fields = Self.fields
         fields.update(name: "Upload-Complete", value: isWhole ? "?1" : "?0")
         fields.update(name: "Upload-Length", value: "\(file.length)")
+        known.withLock { $0.sent = slice.length }
         let named = Lock<URL?>(nil)
         @Sendable func name(_ head: ResponseHead, _ base: URL, _ sender: String?) throws {
             let upload = try client.uploadURL(head.value(for: "Location"), from: base)
@@ -117,6 +164,9 @@ struct DraftDialect: UploadDialect {
             note(head)
             if head.value(for: "Location") != nil { try name(head, base, sender) }
             try checkLength(of: file)
+            // The rest is appended.
+            let limit = known.withLock { $0.limits?.maximumAppend } ?? .max
+            if slice.length > limit, limit > 0, named.withLock({ $0 != nil }) { throw RequestTooLong() }
         }
         note(reply.head)
         // The response to the whole file is that of the resource, also of one that knows nothing of resumption.
@@ -145,6 +195,7 @@ struct DraftDialect: UploadDialect {
         fields.update(name: "Upload-Complete", value: slice.offset + slice.length == file.length ? "?1" : "?0")
         fields.update(name: "Upload-Offset", value: "\(slice.offset)")
         fields.update(name: "Content-Type", value: "application/partial-upload")
+        known.withLock { $0.sent = slice.length }
         let reply = try await client.send(.patch, upload, fields, slice)
         note(reply.head)
         if isFinal(reply.head) { return UploadState(offset: file.length, isComplete: true, reply: reply) }
@@ -162,7 +213,7 @@ struct DraftDialect: UploadDialect {
         try await remove(upload, client, Self.fields)
     }
 
-    private var expiry: Date? { limits.withLock { $0?.age }.map { Date(timeIntervalSinceNow: TimeInterval($0)) } }
+    private var expiry: Date? { known.withLock { $0.limits?.age }.map { Date(timeIntervalSinceNow: TimeInterval($0)) } }
 }
 
 extension ResponseHead {

@@ -29,8 +29,8 @@ public struct ResumableUploadError: Error, Sendable {
         public static let unsupportedVersion = Kind(rawValue: "unsupportedVersion")
         /// The server does not support what the upload needs, such as its removal.
         public static let unsupported = Kind(rawValue: "unsupported")
-        /// The file, or the body of one request, is larger than the server accepts (413, `Tus-Max-Size`). Smaller chunks may help in the
-        /// latter case.
+        /// The file, or the body of one request, is larger than the server accepts (413, `Tus-Max-Size`, `Upload-Limit`). Smaller chunks may
+        /// help in the latter case; uploads by the draft for HTTP try them.
         public static let tooLarge = Kind(rawValue: "tooLarge")
         /// The server forbids it (403).
         public static let forbidden = Kind(rawValue: "forbidden")

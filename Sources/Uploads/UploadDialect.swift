@@ -40,9 +40,17 @@ protocol UploadDialect: Sendable {
 
     /// The number of bytes of the next append.
     func chunk(of rest: Int64) -> Int64
+
+    /// Makes the next requests smaller after one of them was refused as too large (413). Returns whether that can help.
+    ///
+    /// - Throws: ``ResumableUploadError/Kind/tooLarge`` if the file is.
+    mutating func shrink(after refusal: UploadClient.Refusal, _ upload: URL?, _ client: UploadClient, _ file: UploadedFile) async throws
+        -> Bool
 }
 
 extension UploadDialect {
+    func shrink(after refusal: UploadClient.Refusal, _ upload: URL?, _ client: UploadClient, _ file: UploadedFile) -> Bool { false }
+
     /// Sends a `DELETE`; an upload that is gone already is no error.
     func remove(_ upload: URL, _ client: UploadClient, _ fields: HTTPHeaders) async throws {
         do {

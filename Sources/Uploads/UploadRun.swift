@@ -166,6 +166,12 @@ struct UploadRun {
     /// - Throws: what the upload fails with, if there is no other attempt.
     private mutating func recover(from error: any Error) async throws {
         try Task.checkCancellation()
+        if error is DraftDialect.RequestTooLong { return }
+        if let refusal = error as? UploadClient.Refusal, refusal.status == 413, !dialect.isFinal(refusal.head),
+            try await dialect.shrink(after: refusal, upload, client, file)
+        {
+            return
+        }
         if let refusal = error as? UploadClient.Refusal, let upload, refusal.url == upload, [404, 410].contains(refusal.status) {
             let restarts = tally.withLock { tally in
                 tally.restarts += 1

@@ -20,6 +20,9 @@ final class TusServer: Sendable {
     struct Upload: Sendable {
         let length: Int64
         var bytes = Data()
+        /// The digest that the whole has to have, and whether one was asked for.
+        var digest: ContentDigest?
+        var wantsDigest = false
         /// Whether a request of the draft has completed it.
         var isComplete = false
     }
@@ -43,6 +46,14 @@ final class TusServer: Sendable {
         var override: @Sendable (Entry, Int) -> ServerResponse? = { _, _ in nil }
         /// The `Location` of an upload by its path.
         var location: @Sendable (String) -> String = { $0 }
+        /// Whether it reads nothing of the first body after its announcement, until the client is gone.
+        var stallsAfterAnnouncement = false
+        /// The largest body of a request of the draft, beyond which the response is 413.
+        var largestBody: Int64?
+        /// The numbers of the draft's requests with a body, from 1, whose bytes change on their way.
+        var corrupted: Set<Int> = []
+        /// Whether the draft's server compares the digest of the whole.
+        var verifiesDigest = true
         /// Whether a response to an append does not say what the server has.
         var hidesOffset = false
         /// What is sent with each response.
@@ -57,6 +68,8 @@ final class TusServer: Sendable {
         var entries: [Entry] = []
         var received: Int64 = 0
         var cuts: [Int64] = []
+        /// The draft's requests with a body.
+        var bodies = 0
     }
 
     private let listener: SocketListener
