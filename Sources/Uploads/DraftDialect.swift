@@ -82,7 +82,7 @@ struct DraftDialect: UploadDialect {
 
     mutating func discover(_ client: UploadClient) async throws {
         // Without a limit the creation has the whole file, as the upload of a client without resumption does.
-        guard options.chunkSize != nil else { return }
+        guard options.chunkSize != nil || options.verifiesChunks else { return }
         try await ask(client)
     }
 
@@ -148,7 +148,11 @@ struct DraftDialect: UploadDialect {
         var fields = Self.fields
         fields.update(name: "Upload-Complete", value: isWhole ? "?1" : "?0")
         fields.update(name: "Upload-Length", value: "\(file.length)")
-        known.withLock { $0.sent = slice.length }
+        if let digest = file.digest {
+            fields.reprDigest = digest
+            fields.update(name: "Want-Repr-Digest", value: "sha-256=10")
+        }
+        try await prepare(slice, file, &fields)
         let named = Lock<URL?>(nil)
         @Sendable func name(_ head: ResponseHead, _ base: URL, _ sender: String?) throws {
             let upload = try client.uploadURL(head.value(for: "Location"), from: base)
@@ -171,6 +175,7 @@ struct DraftDialect: UploadDialect {
         note(reply.head)
         // The response to the whole file is that of the resource, also of one that knows nothing of resumption.
         if isWhole, reply.head.boolean("Upload-Complete") != false {
+            try verify(reply, file)
             return UploadState(offset: file.length, isComplete: true, reply: reply)
         }
         if named.withLock({ $0 }) == nil { try name(reply.head, reply.url, reply.sender) }
@@ -186,6 +191,7 @@ struct DraftDialect: UploadDialect {
         if let length = reply.head.integer("Upload-Length").map(Int64.init), length != file.length {
             throw ResumableUploadError.invalidResponse(upload, "the upload is one of \(length) bytes, not of \(file.length)")
         }
+        if isFinal(reply.head) { try verify(reply, file) }
         return UploadState(offset: offset, isComplete: isFinal(reply.head), expires: expiry, reply: reply)
     }
 
@@ -195,10 +201,13 @@ struct DraftDialect: UploadDialect {
         fields.update(name: "Upload-Complete", value: slice.offset + slice.length == file.length ? "?1" : "?0")
         fields.update(name: "Upload-Offset", value: "\(slice.offset)")
         fields.update(name: "Content-Type", value: "application/partial-upload")
-        known.withLock { $0.sent = slice.length }
+        try await prepare(slice, file, &fields)
         let reply = try await client.send(.patch, upload, fields, slice)
         note(reply.head)
-        if isFinal(reply.head) { return UploadState(offset: file.length, isComplete: true, reply: reply) }
+        if isFinal(reply.head) {
+            try verify(reply, file)
+            return UploadState(offset: file.length, isComplete: true, reply: reply)
+        }
         return UploadState(offset: slice.length > 0 ? offset(after: slice, reply) : nil, expires: expiry, reply: reply)
     }
 
@@ -207,6 +216,23 @@ struct DraftDialect: UploadDialect {
         guard reply.head.boolean("Upload-Complete") == false else { return nil }
         guard let offset = reply.head.integer("Upload-Offset").map(Int64.init) else { return slice.offset + slice.length }
         return (slice.offset...slice.offset + slice.length).contains(offset) ? offset : nil
+    }
+
+    /// Notes the size of a request, and adds a digest of its bytes if that is asked for (RFC 9530, section 2).
+    private func prepare(_ slice: UploadClient.Slice, _ file: UploadedFile, _ fields: inout HTTPHeaders) async throws {
+        known.withLock { $0.sent = slice.length }
+        guard options.verifiesChunks else { return }
+        fields.contentDigest = ContentDigest(sha256: try await file.digest(.sha256, slice.offset..<slice.offset + slice.length))
+    }
+
+    /// Compares the digest of what the server has received with the file's, if it was asked for and has come (RFC 9530, section 3).
+    private func verify(_ reply: UploadClient.Reply, _ file: UploadedFile) throws {
+        guard let expected = file.digest, let found = reply.head.headers.reprDigest, let digest = found.digests[.sha256],
+            digest != expected.digests[.sha256], !found.matches(reply.body)  // as one of the response's body does
+        else { return }
+        throw ResumableUploadError(
+            kind: .checksumMismatch, subject: reply.url.absoluteString.redactedURL,
+            message: "the server has received other bytes than the file has")
     }
 
     func remove(_ upload: URL, _ client: UploadClient) async throws {

@@ -40,7 +40,7 @@ public struct ResumableUploadError: Error, Sendable {
         public static let offsetConflict = Kind(rawValue: "offsetConflict")
         /// Another request has locked the upload (423), for longer than the retries took.
         public static let locked = Kind(rawValue: "locked")
-        /// A chunk did not have its checksum when it arrived (460), again and again.
+        /// A chunk did not have its checksum when it arrived, again and again; or the server has received other bytes than the file has.
         public static let checksumMismatch = Kind(rawValue: "checksumMismatch")
         /// The server named an upload of another origin, which is not allowed, or one without TLS.
         public static let otherOrigin = Kind(rawValue: "otherOrigin")

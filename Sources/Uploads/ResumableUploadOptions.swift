@@ -28,8 +28,8 @@ extension ResumableUpload {
         /// The most bytes of the file in one request; `nil`, the default, sends all that is left in one. For servers and proxies that limit
         /// the size of a body; each chunk takes a round trip.
         public var chunkSize: Int64?
-        /// Whether the server is asked to verify a digest of each chunk (tus's checksum extension), if it supports SHA-256 or SHA-1;
-        /// `false` by default. Each chunk is then read twice, and is 8 MiB unless ``chunkSize`` says otherwise: servers discard what was
+        /// Whether the server is asked to verify a digest of each chunk: tus's checksum extension, if it supports SHA-256 or SHA-1, or
+        /// `Content-Digest` (RFC 9530) with SHA-256 by the draft for HTTP. `false` by default. Each chunk is then read twice, and is 8 MiB unless ``chunkSize`` says otherwise: servers discard what was
         /// received of a chunk that is cut.
         public var verifiesChunks = false
         /// Whether the first chunk is sent with the request that begins the upload (tus's creation-with-upload extension), if the server
@@ -38,6 +38,9 @@ extension ResumableUpload {
         public var sendsDataWithCreation = false
         /// Whether an interrupted upload is continued by the file's length and SHA-256, for which all of it is read first; `false` by
         /// default: then by its length, its modification time in nanoseconds and its inode.
+        ///
+        /// By the draft for HTTP the server is also asked to verify the digest of the whole (`Repr-Digest`, RFC 9530), and to send its own,
+        /// which is compared: ``ResumableUploadError/Kind/checksumMismatch``.
         public var verifiesContent = false
         /// Where the state is kept until the upload is complete; `nil`, the default, for a hidden file beside the uploaded one. It is
         /// readable by its owner only, and has the upload's URL, but no credentials.

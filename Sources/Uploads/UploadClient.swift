@@ -36,6 +36,14 @@ struct UploadClient: Sendable {
         /// As that of a ``Reply``.
         let sender: String?
         var status: Int { head.statusCode }
+
+        /// Whether the server has received other bytes than those of a digest (draft-ietf-httpapi-digest-fields-problem-types-06, section
+        /// 3.3, and earlier versions).
+        var isDigestMismatch: Bool {
+            guard status == 400, let type = error?.problemDetails?.type else { return false }
+            let types = "https://iana.org/assignments/http-problem-types"
+            return ["mismatched", "mismatching"].contains { type.hasSameBytes(as: "\(types)#digest-\($0)-values") }
+        }
     }
 
     let manager: SessionManager

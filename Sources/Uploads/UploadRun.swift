@@ -181,12 +181,19 @@ struct UploadRun {
             guard restarts <= Self.mostRestarts, dialect.mayBeginAgain(after: error) else { throw final(error) }
             return
         }
-        guard isTransient(error), upload != nil || !hasDiscovered || dialect.mayBeginAgain(after: error) else { throw final(error) }
+        guard isTransient(error), upload != nil || !hasDiscovered || dialect.mayBeginAgain(after: error) else { throw givingUp(error) }
         failures += 1
         let policy = client.options.retryPolicy
-        guard failures <= policy.retryLimit, let delay = delay(after: error, policy) else { throw final(error) }
+        guard failures <= policy.retryLimit, let delay = delay(after: error, policy) else { throw givingUp(error) }
         client.options.onRetry?(final(error), delay)
         try await Task.sleep(for: delay)
+    }
+
+    /// Returns the error of the upload. One that has other bytes than the file is not continued by the next upload.
+    private mutating func givingUp(_ error: any Error) -> any Error {
+        let hasOtherBytes = (error as? ResumableUploadError)?.kind == .checksumMismatch
+        if hasOtherBytes || (error as? UploadClient.Refusal)?.isDigestMismatch == true { forget() }
+        return final(error)
     }
 
     private func isTransient(_ error: any Error) -> Bool {
@@ -196,7 +203,7 @@ struct UploadRun {
         case let refusal as UploadClient.Refusal where dialect.isFinal(refusal.head): return false
         case let refusal as UploadClient.Refusal:
             return policy.retryableHTTPStatusCodes.contains(refusal.status)
-                || refusal.url == upload && Self.retryableStatusCodes.contains(refusal.status)
+                || refusal.url == upload && Self.retryableStatusCodes.contains(refusal.status) || refusal.isDigestMismatch
         case CurlewError.transferFailed(let failure):
             return policy.retryableFailureKinds.contains(failure.kind)
                 || Deadline.current != nil && [.circuitOpen, .rateLimited].contains(failure.kind)
@@ -226,8 +233,10 @@ struct UploadRun {
         case let refusal as UploadClient.Refusal:
             // Only an upload that there was can be gone.
             let isOfUpload = refusal.url != client.endpoint
-            let error = ResumableUploadError(refusing: refusal.url, refusal.status, refusal.error)
-            guard !isOfUpload, [.gone, .offsetConflict, .locked, .checksumMismatch].contains(error.kind) else { return error }
+            let status = refusal.isDigestMismatch ? 460 : refusal.status
+            let error = ResumableUploadError(refusing: refusal.url, status, refusal.error)
+            guard !isOfUpload, !refusal.isDigestMismatch, [.gone, .offsetConflict, .locked, .checksumMismatch].contains(error.kind)
+            else { return error }
             return ResumableUploadError(
                 kind: .refused, subject: error.subject, message: "the server refused the request with status \(refusal.status)",
                 underlyingError: refusal.error)

@@ -29,6 +29,8 @@ struct UploadedFile: Sendable {
 
     let url: URL
     let identity: Identity
+    /// The digest of all of it; `nil` unless it was asked for.
+    let digest: ContentDigest?
     var length: Int64 { identity.length }
 
     /// Reads the status of a file.
@@ -37,10 +39,11 @@ struct UploadedFile: Sendable {
     init(_ url: URL) throws {
         self.url = url
         identity = try Self.identity(of: url)
+        digest = nil
     }
 
-    private init(_ url: URL, _ identity: Identity) {
-        (self.url, self.identity) = (url, identity)
+    private init(_ url: URL, _ identity: Identity, _ digest: ContentDigest) {
+        (self.url, self.identity, self.digest) = (url, identity, digest)
     }
 
     private static func identity(of url: URL) throws -> Identity {
@@ -62,9 +65,10 @@ struct UploadedFile: Sendable {
 
     /// Returns the file with its digest, for which it is read.
     func withDigest() async throws -> UploadedFile {
+        let bytes = try await digest(.sha256, 0..<length)
         var identity = identity
-        identity.sha256 = try await digest(.sha256, 0..<length).hexDigits
-        return UploadedFile(url, identity)
+        identity.sha256 = bytes.hexDigits
+        return UploadedFile(url, identity, ContentDigest(sha256: bytes))
     }
 
     /// The digest algorithms of tus's `Upload-Checksum` that are supported, the preferred one first.

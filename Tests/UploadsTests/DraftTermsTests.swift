@@ -43,6 +43,8 @@ import Testing
         server.entries.compactMap { $0.header("Content-Length").flatMap { Int($0) } }.filter { $0 > 0 }
     }
 
+    // MARK: Sizes
+
     // A2.2: section 4.1.4
     @Test("a request that is refused as too large is sent in parts of the size that the server names") func named() async throws {
         let server = try Self.server { ($0.limit, $0.largestBody) = ("max-append-size=900000", 900_000) }
@@ -120,5 +122,54 @@ import Testing
         let error = await #expect(throws: ResumableUploadError.self) { try await upload(to: server) }
         #expect(error?.kind == .tooLarge)
         #expect(server.methods().count == 33)
+    }
+
+    // MARK: Digests
+
+    // A2.2: section 10.1, RFC 9530
+    @Test("the digest of the whole is sent and asked for, and compared", arguments: [true, false]) func whole(isVerified: Bool) async throws
+    {
+        let intact = try Self.server { $0.verifiesDigest = isVerified }
+        let response = try await upload(to: intact) { $0.verifiesContent = true }
+        let digest = ContentDigest(of: GeneratedBody().data(count: Self.size))
+        #expect(response.head.headers.reprDigest == digest)
+        #expect(HTTPHeaders(["Repr-Digest": intact.entries[0].header("Repr-Digest") ?? ""]).reprDigest == digest)
+        #expect(intact.entries[0].header("Want-Repr-Digest") == "sha-256=10")
+        // Verified by the server, or by the client.
+        let corrupting = try Self.server { ($0.verifiesDigest, $0.corrupted) = (isVerified, [1]) }
+        let error = await #expect(throws: ResumableUploadError.self) { try await upload(to: corrupting) { $0.verifiesContent = true } }
+        #expect(error?.kind == .checksumMismatch)
+        #expect(error?.statusCode == (isVerified ? 400 : nil))
+        #expect(corrupting.methods() == ["POST"])
+        #expect(try contents(of: directory) == ["file"])
+    }
+
+    // A2.2
+    @Test("a digest of the response's own body is not the file's") func otherDigest() async throws {
+        var headers = HTTPHeaders()
+        headers.reprDigest = ContentDigest(of: Data("plain".utf8))
+        let field = ServerField("Repr-Digest", headers["Repr-Digest"] ?? "")
+        let response = ServerResponse(status: 200, headers: [field], body: .data(Data("plain".utf8)))
+        let server = try Self.server { $0.override = { _, _ in response } }
+        #expect(try await upload(to: server) { $0.verifiesContent = true }.body == Data("plain".utf8))
+    }
+
+    // A2.2: section 10.2, RFC 9530
+    @Test("a part that has changed on its way is sent again") func part() async throws {
+        let server = try Self.server { $0.corrupted = [2, 3] }
+        _ = try await upload(to: server, retries: 2) { ($0.verifiesChunks, $0.chunkSize) = (true, 800_000) }
+        #expect(server.methods() == ["OPTIONS", "POST", "HEAD", "PATCH", "HEAD", "PATCH", "HEAD", "PATCH", "PATCH"])
+        #expect(server.entries.filter { $0.received > 0 }.allSatisfy { $0.header("Content-Digest")?.hasPrefix("sha-256=:") == true })
+        #expect(isStored(server, "/files/1"))
+    }
+
+    // A2.2
+    @Test("a part that changes again and again fails") func everyPart() async throws {
+        let server = try Self.server { $0.corrupted = Set(2...9) }
+        let error = await #expect(throws: ResumableUploadError.self) {
+            try await upload(to: server, retries: 2) { ($0.verifiesChunks, $0.chunkSize) = (true, 800_000) }
+        }
+        #expect(error?.kind == .checksumMismatch)
+        #expect(server.entries.filter { $0.method == "PATCH" }.count == 3)
     }
 }
