@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
 import CurlewResilience
 import CurlewTestSupport
 import CurlewTesting
@@ -69,6 +71,26 @@ private final class TestState: SharedPolicyState {
         let manager = manager(store, Events(), .closed)
         #expect(try await manager.request(url).serializingString().value == "ok")
         #expect(store.calls.read { $0.count } == 2)
+    }
+
+    // A5.1: a fleet's refusal says how long to wait, as that of a process does.
+    @Test("a request that a store lets wait too long is refused at once, and sent when the store has said") func longWait() async throws {
+        let store = TestStore(.wait(.seconds(10)), .granted(1, validFor: .seconds(1)))
+        let limiter = RateLimiter(RateLimit(1, per: .seconds(10), burst: 1), name: "api", maximumWait: .seconds(1), store: store)
+        let session = ScriptedSession(Resilience(rateLimiter: limiter), interceptor: RetryPolicy())
+        let isRefused = await fails(session.request()) {
+            guard case CurlewError.transferFailed(let failure) = $0 else { return false }
+            return failure.kind == .rateLimited && failure.retryAfter == .seconds(10)
+        }
+        #expect(isRefused && session.clock.elapsed == .zero)
+        // Until then the store is not asked for others, whose time is shorter.
+        await session.clock.advance(by: .seconds(4))
+        async let value = session.request(options: RequestOptions(deadline: .seconds(60))).serializingData().value
+        try await session.clock.advance(toWaitAt: .seconds(10))
+        await session.exchange(0).respond()
+        #expect(try await value.isEmpty)
+        #expect(session.clock.elapsed == .seconds(10))
+        #expect(store.calls.read { $0 } == [1, 1])
     }
 
     @Test("a store that fails is open, closed or replaced, as it is set", arguments: [RateLimiter.StoreFailure.open, .closed, .local])

@@ -8,6 +8,8 @@ struct RateState: Sendable {
     var local: RateLimiterState
     var leased = 0
     var leaseEnd = Duration.zero
+    /// Until when the store has no permit, as it has said.
+    private var storeWait = Duration.zero
     var waiting: [(transfer: PolicyTransfer, wait: Int)] = []
     var isAsking = false
     private let maximumWait: Duration
@@ -23,8 +25,21 @@ struct RateState: Sendable {
     mutating func acquire(at now: Duration) -> RateLimiterState.Decision? {
         guard isLeased else { return local.acquire(at: now, maximumWait: maximumWait) }
         if takeLeased(at: now) { return .granted }
-        let hold = local.remainingHold(at: now)
+        let hold = max(local.remainingHold(at: now), storeWait - now)
         return hold <= maximumWait ? nil : .refused(retryAfter: hold)
+    }
+
+    /// The store has no permit before a delay has passed. Returns those that wait and for which that is too long, and whether others are left.
+    mutating func storeWaits(_ delay: Duration, at now: Duration) -> (late: [(PolicyTransfer, Int)], isAsking: Bool) {
+        storeWait = now + delay
+        let latest = storeWait - maximumWait
+        func isLate(_ waiter: (transfer: PolicyTransfer, wait: Int)) -> Bool {
+            waiter.transfer.state.withLock { $0.wait.map { $0.number == waiter.wait && $0.began < latest } ?? false }
+        }
+        let late = waiting.filter(isLate)
+        waiting.removeAll(where: isLate)
+        isAsking = !waiting.isEmpty
+        return (late, isAsking)
     }
 
     /// Takes a permit if there is one at once.
@@ -97,7 +112,10 @@ enum StoreAsker {
             for (transfer, wait) in served { transfer.permitCame(wait, .granted, slot) }
             // A grant of nothing would ask without a pause.
             if count > 0 { askNow(policy, slot, transport) } else { askLater(policy.limit.spacing, policy, slot, transport) }
-        case .wait(let delay): askLater(max(delay, .milliseconds(1)), policy, slot, transport)
+        case .wait(let delay):
+            let (late, isAsking) = slot.withLock { $0.storeWaits(delay, at: transport.context.time) }
+            for (transfer, wait) in late { transfer.permitCame(wait, .refused(retryAfter: delay), slot) }
+            if isAsking { askLater(max(delay, .milliseconds(1)), policy, slot, transport) }
         }
     }
 
