@@ -225,6 +225,17 @@ enum Snippets {
         return report
     }
 
+    static func providers(_ manager: SessionManager) async throws -> String {
+        // snippet: provider-statuses
+        let statuses = RetryPolicy.defaultRetryableHTTPStatusCodes.union(RetryPolicy.providerHTTPStatusCodes)
+        let policy = RetryPolicy(retryLimit: 4, maximumDelay: 90, retryableHTTPStatusCodes: statuses)
+        let options = RequestOptions(deadline: .seconds(300))
+        let answer = try await manager.request("https://api.example.org/answer", interceptor: policy, options: options)
+            .validate().serializingString().value
+        // end
+        return answer
+    }
+
     static func multipart(_ manager: SessionManager, photo: URL, print: @escaping @Sendable (Any...) -> Void) {
         // snippet: multipart
         manager.upload(

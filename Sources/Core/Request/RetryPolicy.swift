@@ -13,8 +13,9 @@ import CurlewHTTP
 ///
 /// A refusal by a policy of `CurlewResilience` is no attempt, as nothing was sent: it does not count towards ``retryLimit``, and its
 /// ``TransferFailure/retryAfter`` replaces the backoff. A request with a deadline waits so for circuit breakers and rate limiters; if the
-/// wait can't end before the deadline, it fails at once with the refusal. So does a request without a deadline, unless the kind of the
-/// refusal is in ``retryableFailureKinds``: then its waits for refusals take ``maximumDelay`` together at most.
+/// wait can't end before the deadline, or is longer than ``maximumDelay``, it fails at once with the refusal. So does a request without a
+/// deadline, unless the kind of the refusal is in ``retryableFailureKinds``: then its waits for refusals take ``maximumDelay`` together at
+/// most. After 100 refusals a request fails in any case.
 open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has constants only
     /// The default limit of retries: 2.
     public static let defaultRetryLimit: UInt = 2
@@ -28,6 +29,10 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
     public static let defaultRetryableHTTPMethods: Set<HTTPMethod> = [.delete, .get, .head, .options, .put, .query, .trace]
     /// The default statuses: 408, 429, 500, 502, 503 and 504. A request answered with 429 (RFC 6585, section 4) was not processed.
     public static let defaultRetryableHTTPStatusCodes: Set<Int> = [408, 429, 500, 502, 503, 504]
+    /// Statuses that are in no standard, and by which providers report failures that pass: 520 to 524, by which Cloudflare says that it got
+    /// no response of the origin, and 529, by which a service says that it is overloaded. Not among the defaults:
+    /// `RetryPolicy(retryableHTTPStatusCodes: RetryPolicy.defaultRetryableHTTPStatusCodes.union(RetryPolicy.providerHTTPStatusCodes))`.
+    public static let providerHTTPStatusCodes: Set<Int> = [520, 521, 522, 523, 524, 529]
     /// The default kinds of failed transfers: name resolution, connecting, timeouts, and lost connections. No refusals.
     public static let defaultRetryableFailureKinds: Set<TransferFailure.Kind> = [
         .nameResolution, .connect, .secureConnection, .connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout,
@@ -40,7 +45,7 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
     public let exponentialBackoffBase: UInt
     /// The backoff before the first retry, in seconds.
     public let exponentialBackoffScale: TimeInterval
-    /// The longest delay in seconds. A request is not retried if its response asks for a longer one.
+    /// The longest delay in seconds: the limit of the backoff. A request is not retried if its response or a refusal asks for a longer one.
     public let maximumDelay: TimeInterval
     /// The methods of requests that are retried.
     public let retryableHTTPMethods: Set<HTTPMethod>

@@ -35,6 +35,17 @@ import Testing
         for status in [200, 204, 400, 401, 404, 409, 501, 505] { #expect(await attempts(.response(status)) == 1, "\(status)") }
     }
 
+    // A5.1
+    @Test("statuses of providers are retried where they are named") func providerStatuses() async {
+        let statuses = RetryPolicy.defaultRetryableHTTPStatusCodes.union(RetryPolicy.providerHTTPStatusCodes)
+        for status in [520, 521, 522, 523, 524, 529] {
+            #expect(await attempts(.response(status)) == 1, "\(status)")
+            #expect(await attempts(.response(status), policy: Impatient(retryableHTTPStatusCodes: statuses)) == 3, "\(status)")
+        }
+        #expect(await attempts(.response(525), policy: Impatient(retryableHTTPStatusCodes: statuses)) == 1)
+        #expect(await attempts(.response(503), policy: Impatient(retryableHTTPStatusCodes: statuses)) == 3)
+    }
+
     @Test("a status is not retried without validation")
     func unvalidated() async {
         let mock = MockTransport.answering(503)
