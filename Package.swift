@@ -218,6 +218,10 @@ let package = Package(
         .executableTarget(
             name: "curlew-redis-probe", dependencies: core + ["CurlewRedis", "CurlewResilience", "CurlewTestSupport"],
             path: "Tests/RedisProbe"),
+        // The example that delivers webhooks, for the tests that kill it; in no product.
+        .executableTarget(
+            name: "curlew-webhooks-probe", dependencies: library + ["CurlewResilience", "CurlewSigning", "CurlewTesting"],
+            path: "Examples/Sources/Webhooks", exclude: ["README.md"]),
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewDownloads", "CurlewWebSocket"], path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
@@ -277,6 +281,9 @@ let package = Package(
         .testTarget(
             name: "ResilienceTests",
             dependencies: library + ["CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
+        .testTarget(
+            name: "WebhooksTests",
+            dependencies: library + ["CurlewResilience", "CurlewSigning", "CurlewTestSupport", "CurlewTesting", "curlew-webhooks-probe"]),
         .testTarget(name: "HARTests", dependencies: library + ["CurlewHAR", "CurlewSessionTestSupport", "CurlewTestSupport"]),
         .testTarget(
             name: "ObservabilityTests",

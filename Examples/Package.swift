@@ -5,7 +5,7 @@ import PackageDescription
 // A package of its own, so that nobody who depends on Curlew builds it. `scripts/demo` runs it.
 let package = Package(
     name: "curlew-examples",
-    platforms: [.macOS(.v13)],
+    platforms: [.macOS(.v14)],
     products: [
         .executable(name: "curlew-demo", targets: ["Demo"]),
         .executable(name: "requests", targets: ["Requests"]),
@@ -14,6 +14,7 @@ let package = Package(
         .executable(name: "waterfall", targets: ["Waterfall"]),
         .executable(name: "queue", targets: ["Queue"]),
         .executable(name: "mirror", targets: ["Mirror"]),
+        .executable(name: "webhooks", targets: ["Webhooks"]),
         .executable(name: "chat", targets: ["Chat"]),
         .executable(name: "assistant", targets: ["Assistant"]),
         .executable(name: "urlsession-json", targets: ["URLSessionJSON"]),
@@ -56,7 +57,8 @@ let package = Package(
             dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewHAR", package: "curlew")],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
         ),
-        // Programs to copy, each with a README: a worker with a queue, a mirror, a chat over WebSocket, a client of a language model.
+        // Programs to copy, each with a README: a worker with a queue, a mirror, a service that delivers webhooks, a chat over
+        // WebSocket, a client of a language model.
         .executableTarget(
             name: "Queue", dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")], exclude: ["README.md"],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
@@ -64,6 +66,13 @@ let package = Package(
             name: "Mirror",
             dependencies: [
                 "DemoServer", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewDownloads", package: "curlew"),
+            ],
+            exclude: ["README.md"], swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+        .executableTarget(
+            name: "Webhooks",
+            dependencies: [
+                .product(name: "Curlew", package: "curlew"), .product(name: "CurlewResilience", package: "curlew"),
+                .product(name: "CurlewSigning", package: "curlew"), .product(name: "CurlewTesting", package: "curlew"),
             ],
             exclude: ["README.md"], swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
         .executableTarget(

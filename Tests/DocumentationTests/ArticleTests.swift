@@ -36,6 +36,7 @@ final class Meter: Sendable {
         "ErrorsOfAPIs.md": "DocumentationTests/ErrorsGuideTests.swift",
         "Gateway.md": "DocumentationTests/GatewayGuideTests.swift",
         "ObservingASession.md": "ObservabilityTests/ObservabilityGuideTests.swift",
+        "DeliverWithoutLosing.md": "WebhooksTests/GuideTests.swift",
         "Reach.md": "DocumentationTests/ReachGuideTests.swift",
         "RequestsAsValues.md": "ServicesTests/ValuesGuideTests.swift",
         "ServerSentEvents.md": "EventsTests/GuideTests.swift",
@@ -110,6 +111,14 @@ final class Meter: Sendable {
         let signature = try #require(mock.requests.last?.headers["X-Signature"])
         #expect(signature.hasPrefix("code of GET https://api.example.org/orders/7 "))
         #expect(ArticleSnippets.interceptors(key: "k").interceptor != nil)
+    }
+
+    // A5.1
+    @Test("a status of a provider is retried, after the time that it asks for") func providers() async throws {
+        let clock = VirtualClock(.automatic)
+        let mock = MockTransport(.status(529).header("Retry-After", "75"), .text("42"), clock: clock)
+        #expect(try await Snippets.providers(SessionManager(mock: mock)) == "42")
+        #expect(clock.elapsed == .seconds(75))
     }
 
     @Test("pages are followed, and printed as a table") func pages() async throws {

@@ -1,0 +1,1 @@
+../../../Examples/Sources/Webhooks/Deliverer.swift
