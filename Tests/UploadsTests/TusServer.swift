@@ -157,7 +157,13 @@ final class TusServer: Sendable {
                 rest -= piece
                 if let cut, total + piece >= cut {
                     state.withLock { _ = $0.cuts.removeFirst() }
-                    if settings.resets { socket.prepareReset() } else { socket.shutDown() }
+                    if settings.resets {
+                        socket.prepareReset()
+                    } else {
+                        // What comes after a close would reset the connection, and the client then not read what was sent before.
+                        socket.shutDownWriting()
+                        socket.drain(timeout: .seconds(10))
+                    }
                     throw Cut()
                 }
             }
