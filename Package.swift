@@ -26,7 +26,7 @@ let package = Package(
         .library(name: "CurlewUploads", targets: ["CurlewUploads"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewCache", "CurlewHTTP"]),
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
-        .library(name: "CurlewSigning", targets: ["CurlewSigning", "CurlewCrypto", "CurlewTransport", "CurlewHTTP"]),
+        .library(name: "CurlewSigning", targets: ["CurlewSigning", "CurlewCrypto"] + layers),
         .library(name: "CurlewAuth", targets: ["CurlewAuth", "CurlewSigning", "CurlewCrypto"] + layers),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
@@ -81,7 +81,6 @@ let package = Package(
         .target(name: "CurlewCookies", dependencies: ["CurlewHTTP", "CCurlew"], path: "Sources/Cookies"),
         .target(name: "CurlewJSON", dependencies: ["CurlewHTTP"], path: "Sources/JSON"),
         .target(name: "CurlewCrypto", dependencies: ["CurlewHTTP"], path: "Sources/Crypto"),
-        .target(name: "CurlewSigning", dependencies: ["CurlewCrypto", "CurlewTransport", "CurlewHTTP"], path: "Sources/Signing"),
         .target(name: "CurlewURLLoading", path: "Sources/URLLoading"),
         .target(name: "CurlewEncoding", dependencies: ["CurlewHTTP"], path: "Sources/Encoding"),
         .target(
@@ -112,6 +111,7 @@ let package = Package(
         .target(name: "CurlewDownloads", dependencies: core, path: "Sources/Downloads"),
         .target(name: "CurlewUploads", dependencies: core, path: "Sources/Uploads"),
         .target(name: "CurlewEvents", dependencies: core, path: "Sources/Events"),
+        .target(name: "CurlewSigning", dependencies: core + ["CurlewCrypto"], path: "Sources/Signing"),
         .target(name: "CurlewAuth", dependencies: core + ["CurlewSigning", "CurlewCrypto"], path: "Sources/Auth"),
         .target(
             name: "CurlewLifecycle",

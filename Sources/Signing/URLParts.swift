@@ -29,3 +29,13 @@ struct URLParts {
         query = path.endIndex == rest.endIndex ? nil : String(Substring(rest[path.endIndex...].dropFirst()))
     }
 }
+
+extension String {
+    /// Whether it is an absolute URL with `https`, or one that leads to this computer.
+    package var isProtectedURL: Bool {
+        guard let origin = HTTPOrigin(url: self) else { return false }
+        if origin.scheme.hasSameBytes(as: "https") { return true }
+        let isLoopback = origin.host.hasBytePrefix("127.") && origin.host.utf8.allSatisfy { $0.isASCIIDigit || $0 == UInt8(ascii: ".") }
+        return origin.scheme.hasSameBytes(as: "http") && (isLoopback || ["localhost", "::1"].contains(origin.host))
+    }
+}

@@ -123,8 +123,9 @@ let publicTypes: [String: [Any.Type]] = [
         (any WebSocketMessageConvertible).self,
     ],
     "Signing": [
-        AWSChunkSigner.self, AWSCredentials.self, AWSCredentialsChain.self, AWSCredentialsError.self, (any AWSCredentialsProvider).self,
-        AWSEnvironmentCredentials.self, AWSProfileCredentials.self, AWSSignatureV4.self, AWSSigner.self, AWSSigningError.self,
+        AWSChunkSigner.self, AWSContainerCredentials.self, AWSCredentials.self, AWSCredentialsChain.self, AWSCredentialsError.self,
+        (any AWSCredentialsProvider).self, AWSEnvironmentCredentials.self, AWSInstanceCredentials.self, AWSProfileCredentials.self,
+        AWSSignatureV4.self, AWSSigner.self, AWSSigningError.self, AWSWebIdentityCredentials.self,
         HMACWebhook.self, MessageComponent.self, MessageSignature.self, MessageSignatureError.self, MessageSigner.self,
         MessageVerifier.self, SignableMessage.self, SignatureAlgorithm.self, SignatureInput.self, SigningKey.self, SigningKeyError.self,
         StandardWebhook.self, VerificationKey.self, WebhookError.self, WebhookSigner.self,

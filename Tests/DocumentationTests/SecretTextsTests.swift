@@ -6,6 +6,7 @@ import CurlewHTTP
 import CurlewOperations
 import CurlewRequests
 import CurlewServices
+import CurlewSigning
 import CurlewTesting
 import CurlewUploads
 import CurlewWebSocket
@@ -42,7 +43,18 @@ import Testing
         configuration.addUrlFilter(UrlArgumentsFilter(arguments: ["token": secret]))
         let serializer = HTTPRequestSerializer()
         serializer.setAuthorizationHeader(username: "user", password: secret)
+        let variables = [
+            "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": secret, "AWS_SESSION_TOKEN": secret,
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/\(secret)", "AWS_CONTAINER_AUTHORIZATION_TOKEN": secret,
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT": url, "AWS_WEB_IDENTITY_TOKEN_FILE": "/\(secret)", "AWS_ROLE_ARN": secret,
+        ]
+        let chain = AWSCredentialsChain([
+            AWSCredentials(accessKeyID: "id", secretAccessKey: secret, sessionToken: secret), AWSEnvironmentCredentials(variables),
+            AWSContainerCredentials(environment: variables), AWSInstanceCredentials(environment: variables),
+            AWSWebIdentityCredentials(environment: variables),
+        ])
         return [
+            ("credentials of AWS", chain), ("signer", AWSSigner(AWSSignatureV4(service: "s3", region: "a"), credentials: chain)),
             ("request with a dictionary", Sample(["password": secret, "to": url])), ("request with a value", Sample(Login())),
             ("request with values", Sample(["a": [Login()]])), ("request with JSON", Sample(#"{"password": "\#(secret)"}"#)),
             ("request with a form", Sample("user=u&password=\(secret)")), ("configuration of requests", configuration),

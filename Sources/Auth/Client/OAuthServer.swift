@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCore
 import CurlewHTTP
+import CurlewSigning
 
 /// An authorization server.
 public enum OAuthServer: Sendable, Hashable {
@@ -130,14 +131,6 @@ struct WellKnown {
 }
 
 extension String {
-    /// Whether it is an absolute URL with `https`, or one that leads to this computer.
-    var isProtectedURL: Bool {
-        guard let origin = HTTPOrigin(url: self) else { return false }
-        if origin.scheme.hasSameBytes(as: "https") { return true }
-        let isLoopback = origin.host.hasBytePrefix("127.") && origin.host.utf8.allSatisfy { $0.isASCIIDigit || $0 == UInt8(ascii: ".") }
-        return origin.scheme.hasSameBytes(as: "http") && (isLoopback || ["localhost", "::1"].contains(origin.host))
-    }
-
     /// The text without a slash at its end.
     var withoutLastSlash: String { utf8.last == UInt8(ascii: "/") ? String(dropLastScalars(1)) : self }
 }

@@ -2,6 +2,7 @@
 public import CurlewCore
 public import CurlewEncoding
 import CurlewHTTP
+import CurlewSigning
 
 /// Authenticates requests with the tokens of an ``OAuthClient``, and renews them: by the refresh token, or by a grant.
 ///

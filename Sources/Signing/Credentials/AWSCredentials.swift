@@ -42,8 +42,14 @@ public struct AWSCredentialsChain: AWSCredentialsProvider {
     /// The providers, in the order in which they are asked.
     public let providers: [any AWSCredentialsProvider]
 
-    /// Creates a chain: by default of the environment and the shared files.
-    public init(_ providers: [any AWSCredentialsProvider] = [AWSEnvironmentCredentials(), AWSProfileCredentials()]) {
+    /// Creates a chain, by default in the order of AWS's programs: the environment, a web identity, the shared files, the container's agent,
+    /// the instance. The last two are asked over the network, the instance only where nothing else has credentials.
+    public init(
+        _ providers: [any AWSCredentialsProvider] = [
+            AWSEnvironmentCredentials(), AWSWebIdentityCredentials(), AWSProfileCredentials(), AWSContainerCredentials(),
+            AWSInstanceCredentials(),
+        ]
+    ) {
         self.providers = providers
     }
 

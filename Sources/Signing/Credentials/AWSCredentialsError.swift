@@ -17,6 +17,22 @@ public enum AWSCredentialsError: Error, Sendable, Hashable {
     case malformedFile(String, line: Int)
     /// A file can't be read, for a reason.
     case unreadableFile(String, String)
+    /// The URL in a variable of the environment leads to a host to which a token is not sent without TLS.
+    case forbiddenEndpoint(String)
+    /// A service, named with its origin, can't be reached.
+    case unreachable(String, reason: String)
+    /// A service, named with its origin, has answered with this status, and with the code of an error, if it has sent one. A redirect is
+    /// among these statuses.
+    case refused(String, status: Int, code: String?)
+    /// The answer of a service, named with its origin, has no credentials, for a reason.
+    case invalidResponse(String, reason: String)
+    /// The credentials that were found have expired at this time.
+    case expired(Date)
+
+    /// The code of an error as a service has sent it; `nil` if it is none.
+    static func code(_ text: String?) -> String? {
+        text.flatMap { $0.utf8.count <= 64 && $0.utf8.allSatisfy { $0.isNameOfRole || ":#".utf8.contains($0) } ? $0 : nil }
+    }
 }
 
 extension AWSCredentialsError: CustomStringConvertible, LocalizedError {
@@ -33,6 +49,13 @@ extension AWSCredentialsError: CustomStringConvertible, LocalizedError {
             "The AWS profile \(profile) in \(file) gets its credentials by \(setting), which is not supported."
         case .malformedFile(let file, let line): "\(file):\(line) is neither a section nor a setting in one."
         case .unreadableFile(_, let reason): "AWS credentials can't be read: \(reason)."
+        case .forbiddenEndpoint(let name):
+            "\(name) has to be an https URL, or lead to this computer or to an agent of AWS: a secret is sent to it."
+        case .unreachable(let place, let reason): "No AWS credentials from \(place), which can't be reached: \(reason)."
+        case .refused(let place, let status, let code):
+            "No AWS credentials from \(place), which has answered with status \(status)\(code.map { " and \($0)" } ?? "")."
+        case .invalidResponse(let place, let reason): "No AWS credentials from \(place), whose answer is invalid: \(reason)."
+        case .expired(let date): "The AWS credentials have expired at \(date.formatted(.iso8601))."
         }
     }
 

@@ -22,9 +22,7 @@ public struct AWSEnvironmentCredentials: AWSCredentialsProvider {
         guard let key = environment["AWS_SECRET_ACCESS_KEY"] else { throw AWSCredentialsError.invalidVariable("AWS_SECRET_ACCESS_KEY") }
         let expiration = environment["AWS_CREDENTIAL_EXPIRATION"]
         let date = try expiration.map { text in
-            guard let date = try? Date.ISO8601FormatStyle().parse(text) else {
-                throw AWSCredentialsError.invalidVariable("AWS_CREDENTIAL_EXPIRATION")
-            }
+            guard let date = Date(iso8601: text) else { throw AWSCredentialsError.invalidVariable("AWS_CREDENTIAL_EXPIRATION") }
             return date
         }
         return AWSCredentials(

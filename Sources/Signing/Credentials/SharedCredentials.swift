@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+
+/// Keeps credentials, and obtains others before they expire: once for all that need them.
+///
+/// Obtaining them is work of all that wait: it has no deadline of the first, and is not cancelled with any of them. If it fails, the present
+/// credentials are used until they expire.
+final class SharedCredentials: Sendable {
+    private typealias Outcome = Result<AWSCredentials, any Error>
+
+    private struct State {
+        var current: AWSCredentials?
+        /// Those before, with which exchanges may be under way that were begun before the refresh.
+        var previous: AWSCredentials?
+        var isRefreshing = false
+        var waiters: [AsyncStream<Outcome>.Continuation] = []
+        /// The time before which credentials that are still valid are not refreshed again.
+        var nextRefresh = Date.distantPast
+    }
+
+    /// How long before their expiration credentials are refreshed, in seconds.
+    static let margin: TimeInterval = 300
+
+    private let pause: TimeInterval
+    private let now: @Sendable () -> Date
+    private let obtain: @Sendable () async throws -> AWSCredentials
+    private let state = Lock(State())
+
+    /// Creates a place for credentials, without any.
+    ///
+    /// - Parameters:
+    ///   - pause: the time between two refreshes of credentials that are still valid, in seconds, so that a service that fails, or returns the
+    ///     same ones, is not asked before each request.
+    ///   - now: the time.
+    ///   - obtain: returns credentials; bounded in time.
+    init(
+        pause: TimeInterval = 10, now: @escaping @Sendable () -> Date = { Date() },
+        _ obtain: @escaping @Sendable () async throws -> AWSCredentials
+    ) {
+        (self.pause, self.now, self.obtain) = (pause, now, obtain)
+    }
+
+    /// The credentials, and those before.
+    var known: [AWSCredentials] { state.withLock { [$0.current, $0.previous].compactMap(\.self) } }
+
+    /// Returns credentials that are valid now.
+    ///
+    /// - Throws: what obtaining them throws; ``AWSCredentialsError/expired(_:)`` if what is obtained has expired; `CancellationError` as soon
+    ///   as the calling task is cancelled.
+    func credentials() async throws -> AWSCredentials {
+        let (outcomes, waiter) = AsyncStream.makeStream(of: Outcome.self)
+        let (present, isFirst) = state.withLock { state -> (AWSCredentials?, Bool) in
+            if let current = usable(state) { return (current, false) }
+            state.waiters.append(waiter)
+            defer { state.isRefreshing = true }
+            return (nil, !state.isRefreshing)
+        }
+        if let present { return present }
+        if isFirst { SharedWork.task { await self.refresh() } }
+        for await outcome in outcomes { return try outcome.get() }
+        throw CancellationError()
+    }
+
+    private func usable(_ state: State) -> AWSCredentials? {
+        guard let current = state.current, let expiration = current.expiration else { return state.current }
+        let now = now()
+        if expiration.timeIntervalSince(now) > Self.margin { return current }
+        return expiration > now && state.nextRefresh > now && !state.isRefreshing ? current : nil
+    }
+
+    private func refresh() async {
+        let obtained: Outcome
+        do {
+            obtained = .success(try await obtain())
+        } catch {
+            obtained = .failure(error)
+        }
+        let now = now()
+        let (waiters, outcome) = state.withLock { state -> ([AsyncStream<Outcome>.Continuation], Outcome) in
+            defer { state.waiters = [] }
+            state.isRefreshing = false
+            state.nextRefresh = now.addingTimeInterval(pause)
+            return (state.waiters, Self.replace(with: obtained, at: now, in: &state))
+        }
+        for waiter in waiters {
+            waiter.yield(outcome)
+            waiter.finish()
+        }
+    }
+
+    private static func replace(with obtained: Outcome, at now: Date, in state: inout State) -> Outcome {
+        var outcome = obtained
+        if case .success(let new) = obtained {
+            guard let expiration = new.expiration, expiration <= now else {
+                if new != state.current { (state.previous, state.current) = (state.current, new) }
+                return obtained
+            }
+            outcome = .failure(AWSCredentialsError.expired(expiration))
+        }
+        guard let current = state.current, let expiration = current.expiration, expiration > now else { return outcome }
+        return .success(current)
+    }
+}
+
+// MARK: - Descriptions
+
+extension SharedCredentials: CustomStringConvertible, CustomReflectable {
+    /// The name of the type; no credentials.
+    var description: String { "SharedCredentials()" }
+    /// Shows nothing.
+    var customMirror: Mirror { .redacted(self) }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewSigning
+
+// A3.1
+@Suite(.timeLimit(.minutes(1))) struct SharedCredentialsTests {
+    private struct Unreachable: Error {}
+
+    private static let start = Date(timeIntervalSince1970: 1_000_000)
+
+    /// A service that gives credentials for an hour, and its clock.
+    private final class Service: Sendable {
+        struct State {
+            var time = SharedCredentialsTests.start
+            var asked = 0
+            var fails = false
+            var lifetime: TimeInterval = 3600
+        }
+
+        let state = Monitor(State())
+
+        func shared() -> SharedCredentials {
+            SharedCredentials(now: { self.state.read { $0.time } }) {
+                try self.state.update { state in
+                    state.asked += 1
+                    if state.fails { throw Unreachable() }
+                    return AWSCredentials(
+                        accessKeyID: "\(state.asked)", secretAccessKey: "s", expiration: state.time.addingTimeInterval(state.lifetime))
+                }
+            }
+        }
+
+        func pass(_ seconds: TimeInterval) { state.update { $0.time += seconds } }
+        var asked: Int { state.read { $0.asked } }
+    }
+
+    @Test func `credentials are replaced five minutes before they expire`() async throws {
+        let service = Service()
+        let shared = service.shared()
+        #expect(try await shared.credentials().accessKeyID == "1")
+        service.pass(3299)
+        #expect(try await shared.credentials().accessKeyID == "1")
+        service.pass(1)
+        #expect(try await shared.credentials().accessKeyID == "2")
+        #expect(shared.known.map(\.accessKeyID) == ["2", "1"])
+    }
+
+    @Test func `credentials that can't be replaced are used until they expire, and the service is asked now and then`() async throws {
+        let service = Service()
+        let shared = service.shared()
+        _ = try await shared.credentials()
+        service.state.update { $0.fails = true }
+        service.pass(3300)
+        for _ in 0..<5 { #expect(try await shared.credentials().accessKeyID == "1") }
+        #expect(service.asked == 2)
+        service.pass(10)
+        #expect(try await shared.credentials().accessKeyID == "1")
+        #expect(service.asked == 3)
+        service.pass(290)
+        for _ in 0..<2 { await #expect(throws: Unreachable.self) { try await shared.credentials() } }
+        #expect(service.asked == 5)
+        service.state.update { $0.fails = false }
+        #expect(try await shared.credentials().accessKeyID == "6")
+    }
+
+    @Test func `credentials that have expired are an error, and replace none`() async throws {
+        let service = Service()
+        let shared = service.shared()
+        service.state.update { $0.lifetime = 0 }
+        await #expect(throws: AWSCredentialsError.expired(Self.start)) { try await shared.credentials() }
+        service.state.update { $0.lifetime = 310 }
+        #expect(try await shared.credentials().accessKeyID == "2")
+        service.state.update { $0.lifetime = -1 }
+        service.pass(20)
+        #expect(try await shared.credentials().accessKeyID == "2")
+        #expect(service.asked == 3)
+    }
+
+    @Test func `texts have no credentials`() async throws {
+        let shared = SharedCredentials {
+            AWSCredentials(accessKeyID: "AKIDAKIDAKIDAKID", secretAccessKey: "s3cr3t", sessionToken: "s3cr3t")
+        }
+        _ = try await shared.credentials()
+        var text = "\(shared) \(String(reflecting: shared)) \([shared])"
+        dump(shared, to: &text)
+        #expect(!text.contains("s3cr3t"))
+    }
+}
