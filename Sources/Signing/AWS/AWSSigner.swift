@@ -10,10 +10,12 @@ import CurlewTransport
 ///
 /// The credentials are asked for before the first request, and again five minutes before they expire: once, for all requests that need
 /// them, without the deadline of any. If that fails, they are used until they expire. A body in memory or in a file is signed by its
-/// digest. Thread-safe.
+/// digest. As an interceptor, the signer corrects the clock. Thread-safe.
 public final class AWSSigner: ExchangeSigner {
     private let signature: AWSSignatureV4
     private let shared: SharedCredentials
+    /// By how much the service's clock is ahead of this computer's.
+    let clock: Lock<Duration>
     /// What no other signer has, for the time without credentials.
     private let token = String.makeToken()
 
@@ -32,10 +34,15 @@ public final class AWSSigner: ExchangeSigner {
         var signature = signature
         signature.unsignedHeaders.formUnion(["Accept-Encoding", "Content-Length"])
         self.signature = signature
+        clock = Lock(signature.clockOffset)
         // What asks a service has a pause of its own.
         shared = SharedCredentials(pause: 0) { try await provider.credentials() }
         self.digestsBody = digestsBody
     }
+
+    /// By how much the service's clock is ahead of this computer's, as far as is known: that of the signature at first, and that of a
+    /// refusal's `Date` since one, if the signer is also the interceptor of the request.
+    public var clockOffset: Duration { clock.withLock { $0 } }
 
     /// The identifier of the current key.
     public var identity: String { shared.known.first.map { Self.identity(of: $0) } ?? token }
@@ -64,6 +71,8 @@ public final class AWSSigner: ExchangeSigner {
             guard !exchange.hasBody else { throw AWSSigningError.bodyNotDigested }
             payload = .empty
         }
+        var signature = signature
+        signature.clockOffset = clockOffset
         return try signature.sign(
             method: exchange.method.rawValue, url: exchange.url, headers: exchange.headers, payload: payload, credentials: credentials,
             at: exchange.date)
