@@ -28,7 +28,8 @@ extension AWSSigner: RequestInterceptor {
         _ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion
     ) {
         let signer = request.options.signer ?? manager.session.configuration.signer
-        completion((signer as? AWSSigner) === self && correctClock(after: request) && request.retryCount == 0, 0)
+        let own = signer as? AWSSigner ?? (signer as? ChunkedUpload)?.signer
+        completion(own === self && correctClock(after: request) && request.retryCount == 0, 0)
     }
 
     /// Whether the response refuses the time of a signature, and says the server's.

@@ -10,7 +10,8 @@ import CurlewTransport
 ///
 /// The credentials are asked for before the first request, and again five minutes before they expire: once, for all requests that need
 /// them, without the deadline of any. If that fails, they are used until they expire. A body in memory or in a file is signed by its
-/// digest. As an interceptor, the signer corrects the clock. Thread-safe.
+/// digest; a stream is not, but by `uploadInChunks` of a session, which signs it as it is read. As an interceptor, the signer corrects the
+/// clock. Thread-safe.
 public final class AWSSigner: ExchangeSigner {
     private let signature: AWSSignatureV4
     private let shared: SharedCredentials
@@ -59,22 +60,23 @@ public final class AWSSigner: ExchangeSigner {
     ///
     /// - Throws: ``AWSSigningError``; ``AWSSigningError/credentialsReplaced`` also if ``prepare()`` was not called.
     public func sign(_ exchange: SignableExchange) throws -> HTTPHeaders {
+        if let digest = exchange.bodyDigest { return try sign(exchange, as: .digest(digest.hexDigits)).fields }
+        guard signature.sendsContentHash || !exchange.hasBody else { throw AWSSigningError.bodyNotDigested }
+        return try sign(exchange, as: signature.sendsContentHash ? .unsigned : .empty).fields
+    }
+
+    /// Returns the fields of the signature, with what continues it.
+    func sign(_ exchange: SignableExchange, as payload: AWSSignatureV4.Payload) throws -> (
+        fields: HTTPHeaders, signature: AWSSignatureV4, credentials: AWSCredentials
+    ) {
         // Another user's, if a refresh has found one: the response is stored for the one before.
         guard let credentials = shared.known.first(where: { Self.identity(of: $0).hasSameBytes(as: exchange.identity) })
         else { throw AWSSigningError.credentialsReplaced }
-        let payload: AWSSignatureV4.Payload
-        if let digest = exchange.bodyDigest {
-            payload = .digest(digest.hexDigits)
-        } else if signature.sendsContentHash {
-            payload = .unsigned
-        } else {
-            guard !exchange.hasBody else { throw AWSSigningError.bodyNotDigested }
-            payload = .empty
-        }
         var signature = signature
         signature.clockOffset = clockOffset
-        return try signature.sign(
+        let fields = try signature.sign(
             method: exchange.method.rawValue, url: exchange.url, headers: exchange.headers, payload: payload, credentials: credentials,
             at: exchange.date)
+        return (fields, signature, credentials)
     }
 }

@@ -15,6 +15,8 @@ public enum AWSSigningError: Error, Sendable, Hashable {
     case credentialsReplaced
     /// A body has trailers, although it was signed as ``AWSSignatureV4/Payload/streaming``.
     case undeclaredTrailers
+    /// The URL or the fields of an exchange are not those for which the chunks of its body were signed, such as those after a redirect.
+    case chunksOfOtherRequest
 }
 
 extension AWSSigningError: CustomStringConvertible, LocalizedError {
@@ -27,6 +29,8 @@ extension AWSSigningError: CustomStringConvertible, LocalizedError {
         case .bodyNotDigested: "The service requires the digest of the body, which is known only for bodies in memory and files."
         case .credentialsReplaced: "The request can't be signed, as its credentials were replaced while it waited."
         case .undeclaredTrailers: "A body has trailers only if the request was signed with a payload that has them."
+        case .chunksOfOtherRequest:
+            "The body can't be sent again in this attempt, as its chunks were signed for another URL or other fields."
         }
     }
 
