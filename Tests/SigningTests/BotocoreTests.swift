@@ -73,4 +73,26 @@ import Testing
         }
         #expect(vectors.vectors.count > 370)
     }
+
+    @Test(.enabled { try await hasBotocore() }, .timeLimit(.minutes(1))) func `the stored signatures are those of the installed botocore`()
+        async throws
+    {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Vectors")
+        let process = try ChildProcess(Servers.python, folder.appendingPathComponent("make.py").path)
+        let (status, output) = await process.finish()
+        #expect(status == 0)
+        let stored = try String(contentsOf: folder.appendingPathComponent("botocore.json"), encoding: .utf8).split(separator: "\n")
+        // All but the first line, which has the version.
+        for (line, expected) in zip(output, stored).dropFirst() where !line.elementsEqual(expected) {
+            Issue.record("\(line), not \(expected)")
+        }
+        #expect(output.count == stored.count)
+    }
+
+    private static func hasBotocore() async throws -> Bool {
+        if Servers.areRequired { return true }
+        guard ChildProcess.path(of: Servers.python) != nil else { return false }
+        return try await ChildProcess(Servers.python, "-c", "import botocore; raise SystemExit(botocore.__version__ < '1.44')").finish()
+            .status == 0
+    }
 }
