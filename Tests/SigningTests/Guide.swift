@@ -5,9 +5,10 @@ import CurlewHTTP
 import CurlewSigning
 
 func makeManager(from provider: any AWSCredentialsProvider = AWSCredentialsChain()) -> SessionManager {
+    let signer = AWSSigner(AWSSignatureV4(service: "s3", region: "eu-central-1"), credentials: provider)
     var configuration = SessionConfiguration()
-    configuration.signer = AWSSigner(AWSSignatureV4(service: "s3", region: "eu-central-1"), credentials: provider)
-    return SessionManager(configuration: configuration)
+    configuration.signer = signer
+    return SessionManager(configuration: configuration, interceptor: signer)
 }
 // end
 
@@ -28,6 +29,15 @@ func publish(_ body: Data, to url: String, with credentials: AWSCredentials) thr
         method: "POST", url: url, headers: headers, payload: .body(body), credentials: credentials, at: Date())
     for field in fields { headers.update(field) }
     return headers
+}
+// end
+
+// snippet: store
+func store(
+    _ rows: @escaping @Sendable () -> AsyncStream<Data>, size: Int64, at url: String, with manager: SessionManager, signer: AWSSigner
+) async throws {
+    _ = try await manager.uploadInChunks(rows, length: size, to: url, signer: signer, sendsChecksum: true)
+        .validate().serializingData().value
 }
 // end
 

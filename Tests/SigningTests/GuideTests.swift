@@ -23,6 +23,18 @@ import Testing
         let (fields, body) = try encoded([Data("abc".utf8), Data("de".utf8)], to: url, with: Self.credentials)
         #expect(fields["X-Amz-Content-Sha256"] == "STREAMING-AWS4-HMAC-SHA256-PAYLOAD")
         #expect(body.count == 263)
+        let server = try LoopbackServer { _, _ in .ok() }
+        defer { server.stop() }
+        let rows: @Sendable () -> AsyncStream<Data> = {
+            AsyncStream { continuation in
+                for text in ["abc", "de"] { continuation.yield(Data(text.utf8)) }
+                continuation.finish()
+            }
+        }
+        let signer = AWSSigner(AWSSignatureV4(service: "s3", region: "eu-central-1"), credentials: Self.credentials)
+        try await store(rows, size: 5, at: server.url("/bucket/rows"), with: makeManager(from: Self.credentials), signer: signer)
+        #expect(server.requests.first?.header("X-Amz-Decoded-Content-Length") == "5")
+        #expect(server.requests.first?.body.firstRange(of: Data("\r\nabcde\r\n0;chunk-signature=".utf8)) != nil)
     }
 
     // A3.4
