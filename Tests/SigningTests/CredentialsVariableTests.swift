@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 import CurlewTestSupport
+import CurlewTransport
 import Testing
 
 @testable import CurlewSigning
@@ -198,6 +199,32 @@ import Testing
         #expect(error(["AWS_ENDPOINT_URL_STS": "http://example.org"]) == .forbiddenEndpoint("AWS_ENDPOINT_URL_STS"))
         #expect(error(["AWS_ENDPOINT_URL": "https://a@b"]) == .invalidVariable("AWS_ENDPOINT_URL"))
         #expect(error(["AWS_REGION": "x.example.org/"]) == .invalidVariable("AWS_REGION"))
+    }
+
+    @Test func `what is sent without TLS is sent to no proxy`() async throws {
+        let service = CredentialsService.webIdentity
+        let server = try service.server { user, _ in service.answer(.temporary(of: user)) }
+        let proxy = try LoopbackServer { _, _ in .status(502) }
+        defer {
+            server.stop()
+            proxy.stop()
+        }
+        let file = try directory.write(Data("user".utf8), to: "token")
+        var options = TransferOptions()
+        options.proxy = .url(proxy.url(""))
+        let variables = [
+            "AWS_ENDPOINT_URL_STS": server.url(""), "AWS_WEB_IDENTITY_TOKEN_FILE": file.path, "AWS_ROLE_SESSION_NAME": "test",
+            "AWS_ROLE_ARN": "arn:aws:iam::1:role/r&<", "AWS_CONTAINER_CREDENTIALS_FULL_URI": server.url("/x"),
+        ]
+        #expect(try await AWSWebIdentityCredentials(environment: variables, options: options).credentials().accessKeyID == "AKIDuser")
+        guard
+            case .refused(_, status: 400, code: nil)? = await Self.error(
+                of: AWSContainerCredentials(environment: variables, options: options))
+        else {
+            Issue.record("the server was not asked")
+            return
+        }
+        #expect(proxy.requestCount == 0)
     }
 
     @Test(

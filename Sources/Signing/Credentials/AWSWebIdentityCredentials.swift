@@ -25,7 +25,7 @@ public struct AWSWebIdentityCredentials: AWSCredentialsProvider {
     ///     what the role says.
     ///   - timeout: the longest time of an attempt; 10 seconds by default.
     ///   - attempts: the most attempts to ask, after failed transfers and statuses such as 503; 3 by default.
-    ///   - options: the options of transfers, such as TLS and the proxy.
+    ///   - options: the options of transfers, such as TLS and the proxy, which is used for `https` only.
     public init(
         environment: [String: String] = ProcessInfo.processInfo.environment, duration: Duration? = nil, timeout: Duration = .seconds(10),
         attempts: Int = 3, options: TransferOptions = TransferOptions()

@@ -30,7 +30,7 @@ struct CredentialsEndpoint: Sendable {
     ///   - timeout: the longest time of an attempt.
     ///   - attempts: the most attempts of a request; more than one after failed transfers and statuses such as 429 and 503.
     ///   - retriesFailures: whether a failed transfer is repeated.
-    ///   - options: the options of transfers.
+    ///   - options: the options of transfers; a proxy is used for `https` only.
     init(
         _ name: String, at url: String, timeout: Duration, attempts: Int, retriesFailures: Bool = true,
         options: TransferOptions = TransferOptions()
@@ -42,6 +42,8 @@ struct CredentialsEndpoint: Sendable {
             retryableFailureKinds: retriesFailures ? RetryPolicy.defaultRetryableFailureKinds : [])
         var configuration = SessionConfiguration()
         configuration.options = options
+        // It would read the secrets that are sent without TLS, which are meant for this computer and its neighbours.
+        if !url.hasBytePrefix("https:") { configuration.proxy = .none }
         configuration.redirects.limit = 0
         configuration.maximumBodySize = Self.maximumSize
         self.configuration = configuration
