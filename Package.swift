@@ -24,6 +24,7 @@ let package = Package(
         .library(name: "CurlewEvents", targets: ["CurlewEvents"] + layers),
         .library(name: "CurlewDownloads", targets: ["CurlewDownloads"] + layers),
         .library(name: "CurlewUploads", targets: ["CurlewUploads"] + layers),
+        .library(name: "CurlewGraphQL", targets: ["CurlewGraphQL", "CurlewWebSocket"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewCache", "CurlewHTTP"]),
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewSigning", targets: ["CurlewSigning", "CurlewCrypto"] + layers),
@@ -112,6 +113,7 @@ let package = Package(
         .target(name: "CurlewUploads", dependencies: core, path: "Sources/Uploads"),
         .target(name: "CurlewEvents", dependencies: core, path: "Sources/Events"),
         .target(name: "CurlewSigning", dependencies: core + ["CurlewCrypto"], path: "Sources/Signing"),
+        .target(name: "CurlewGraphQL", dependencies: core + ["CurlewWebSocket"], path: "Sources/GraphQL"),
         .target(name: "CurlewAuth", dependencies: core + ["CurlewSigning", "CurlewCrypto"], path: "Sources/Auth"),
         .target(
             name: "CurlewLifecycle",
@@ -188,6 +190,12 @@ let package = Package(
         .testTarget(
             name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
         .testTarget(
+            name: "GraphQLTests",
+            dependencies: library + [
+                "CurlewGraphQL", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting",
+            ],
+            exclude: ["strawberry-server.py"]),
+        .testTarget(
             name: "AuthTests",
             dependencies: core + [
                 "CurlewAuth", "CurlewSigning", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "curlew-auth-probe",
@@ -236,8 +244,8 @@ let package = Package(
             name: "DocumentationTests",
             dependencies: library + [
                 "CurlewCaching", "CurlewRequests", "CurlewOperations", "CurlewServices", "CurlewWebSocket", "CurlewEvents", "CurlewJSON",
-                "CurlewAuth", "CurlewDownloads", "CurlewHAR", "CurlewResilience", "CurlewSigning", "CurlewTestSupport", "CurlewTesting",
-                "CurlewUploads", "CurlewURLSession",
+                "CurlewAuth", "CurlewDownloads", "CurlewGraphQL", "CurlewHAR", "CurlewResilience", "CurlewSigning", "CurlewTestSupport",
+                "CurlewTesting", "CurlewUploads", "CurlewURLSession",
             ]),
         // In Swift 5 mode, as the programs are for which the module is.
         .testTarget(

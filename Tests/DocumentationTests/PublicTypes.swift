@@ -4,6 +4,7 @@ import CurlewAuth
 import CurlewCaching
 import CurlewDownloads
 import CurlewEvents
+import CurlewGraphQL
 import CurlewHAR
 import CurlewJSON
 import CurlewOperations
@@ -70,6 +71,10 @@ let publicTypes: [String: [Any.Type]] = [
     "Events": [
         DecodingErrorPolicy.self, EventStream.self, EventStreamConfiguration.self, EventStreamError.self, EventStreamRejection.self,
         ServerSentEvent.self, ServerSentEventParser.self,
+    ],
+    "GraphQL": [
+        GraphQLClient.self, GraphQLClientError.self, GraphQLConfiguration.self, GraphQLError.self, GraphQLRequest.self,
+        GraphQLRetryPolicy.self, GraphQLUpload.self,
     ],
     "HAR": [
         HARRecorder.self, Waterfall.self,

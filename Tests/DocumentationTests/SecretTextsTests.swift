@@ -2,6 +2,7 @@
 import Curlew
 import CurlewDownloads
 import CurlewEvents
+import CurlewGraphQL
 import CurlewHTTP
 import CurlewOperations
 import CurlewRequests
@@ -41,6 +42,9 @@ import Testing
         let configuration = RequestsConfiguration()
         configuration.baseUrl = url
         configuration.addUrlFilter(UrlArgumentsFilter(arguments: ["token": secret]))
+        var graphQL = GraphQLConfiguration()
+        graphQL.headers = header
+        graphQL.subscriptionURL = url
         let serializer = HTTPRequestSerializer()
         serializer.setAuthorizationHeader(username: "user", password: secret)
         let variables = [
@@ -64,6 +68,9 @@ import Testing
             ("links", WebLink.parse(["<\(url)>; rel=next"])), ("query", HTTPQuery(["api_key": secret])),
             ("segmented download", manager.segmentedDownload(url, mirrors: [url], to: URL(fileURLWithPath: "/tmp/x"))),
             ("resumable upload", manager.resumableUpload(URL(fileURLWithPath: "/tmp/x"), to: url)),
+            ("configuration of GraphQL", graphQL), ("GraphQL client", GraphQLClient(url, manager: manager)),
+            ("GraphQL request", GraphQLRequest("{ a(t: \"\(secret)\") }", variables: ["password": secret])),
+            ("file for GraphQL", GraphQLUpload(data: Data(secret.utf8), fileName: "a")),
             ("event stream", manager.eventStream(url)), ("WebSocket", manager.webSocket(url.replacing("https", with: "wss"))),
             ("operation manager", HTTPRequestOperationManager(baseURL: URL(string: url))), ("serializer", serializer),
             ("exchange", exchange), ("redaction of a cassette", redaction), ("cassette", Cassette([exchange], redaction: redaction)),

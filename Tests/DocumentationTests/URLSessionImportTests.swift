@@ -8,7 +8,7 @@ import Testing
     private static let products = [
         "Curlew", "CurlewRequests", "CurlewOperations", "CurlewServices", "CurlewWebSocket", "CurlewEvents", "CurlewDownloads",
         "CurlewCaching", "CurlewJSON", "CurlewLifecycle", "CurlewHTTPTypes", "CurlewResilience", "CurlewHAR", "CurlewObservability",
-        "CurlewRedis", "CurlewSigning", "CurlewAuth", "CurlewTesting", "CurlewUploads",
+        "CurlewRedis", "CurlewSigning", "CurlewAuth", "CurlewTesting", "CurlewUploads", "CurlewGraphQL",
     ]
 
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")

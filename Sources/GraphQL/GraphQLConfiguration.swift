@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewWebSocket
+
+/// The settings of a ``GraphQLClient``: how its requests are sent, and the connection of its subscriptions.
+public struct GraphQLConfiguration: Sendable {
+    /// What happens when a subscription's events are not read as fast as they are received.
+    public enum OverflowPolicy: Sendable, Hashable {
+        /// Nothing more is read from the connection until there is room, so that the server slows down. All subscriptions of the client wait
+        /// meanwhile: each has to be read by a task of its own.
+        case suspend
+        /// The subscription ends with ``GraphQLClientError/eventBufferOverflow(limit:)``; the others continue.
+        case fail
+    }
+
+    /// Header fields of each request, and of the handshake for subscriptions; none by default.
+    ///
+    /// Unless they have them, `Accept` has both media types of GraphQL, and `GraphQL-Require-Preflight` is sent, which servers require that
+    /// protect themselves from forms of other sites.
+    public var headers: HTTPHeaders = [:]
+
+    /// Adapts requests and handshakes, and decides about their retries; `nil`, the default, for none but the session's.
+    ///
+    /// A ``GraphQLRetryPolicy`` also retries queries by POST.
+    public var interceptor: (any RequestInterceptor)?
+
+    /// The settings of requests whose call has none, and of the handshake; `nil`, the default, for the session's.
+    public var options: RequestOptions?
+
+    /// Decodes responses and events; a `JSONDecoder` by default. It must not convert the names of ``GraphQLResponse``.
+    public var decoder: any DataDecoder = JSONDecoder()
+
+    /// Makes the encoder of a request's variables; a `JSONEncoder` by default. Called for each request.
+    public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
+
+    /// Whether queries and mutations are first sent by their hash (automatic persisted queries); `false` by default.
+    ///
+    /// A server that does not know the hash gets the document as well, and one that does not support hashes is sent none any more.
+    public var usesPersistedQueries = false
+
+    /// The URL for subscriptions, with the scheme `ws`, `wss`, `http` or `https`; `nil`, the default, for the client's.
+    public var subscriptionURL: (any URLConvertible)?
+
+    /// Returns the payload of `connection_init`, such as a token; called for each connection. `nil`, the default, sends none.
+    public var connectionPayload: (@Sendable () async throws -> [String: JSONValue])?
+
+    /// The longest time from the open WebSocket to the server's `connection_ack`; 10 seconds by default, `nil` for no limit.
+    public var acknowledgementTimeout: Duration? = .seconds(10)
+
+    /// The configuration of the WebSocket.
+    ///
+    /// Its ``/CurlewWebSocket/WebSocketConfiguration/reconnection`` decides whether subscriptions are requested again on a new connection
+    /// after theirs was lost; never by default. The events in between are lost.
+    public var webSocket = WebSocketConfiguration()
+
+    /// The size of the events of a subscription that may wait to be read, in bytes; 256 KiB by default. Each counts with its size plus 64
+    /// bytes, and one is always accepted.
+    public var eventBufferSize = 256 << 10
+
+    /// What happens beyond ``eventBufferSize``; ``OverflowPolicy/suspend`` by default.
+    public var overflow = OverflowPolicy.suspend
+
+    /// Creates a configuration with the defaults.
+    public init() {}
+}
+
+// MARK: - CustomReflectable
+
+extension GraphQLConfiguration: CustomReflectable {
+    /// Empty: the subscriptions' URL and the header fields may have secrets.
+    public var customMirror: Mirror { .redacted(self) }
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+import CurlewSessionTestSupport
+import CurlewTestSupport
+import CurlewWebSocket
+import Testing
+
+@testable import CurlewGraphQL
+
+/// How subscriptions end when the server, or the line, does not do what it should.
+// A2.3
+@Suite(.timeLimit(.minutes(1))) struct SubscriptionFailureTests {
+    // MARK: What a good server never does
+
+    private static let violations = [
+        "nonsense", "[]", "{}", #"{"type":1}"#, #"{"type":"next"}"#, #"{"type":"complete"}"#, #"{"type":"error","id":"1"}"#,
+        #"{"type":"error","id":"1","payload":{}}"#, #"{"type":"unknown"}"#, #"{"type":"connection_ack"}"#,
+        #"{"type":"ping","id":7}"#,
+    ]
+
+    @Test("a message that the protocol does not have closes the connection with 4400, for all", arguments: violations)
+    func violation(message: String) async throws {
+        let code = Log<Data>()
+        let server = try makeSubscriptionServer { peer in
+            try peer.acknowledge()
+            let ids = [try peer.receive()?.id, try peer.receive()?.id]
+            for id in ids { try peer.next(id, 1) }
+            try peer.send(message)
+            while let frame = try peer.peer.receive() {
+                guard frame.opcode == .close else { continue }
+                code.append(frame.payload)
+                return try peer.peer.send(.close, frame.payload)
+            }
+        }
+        defer { server.stop() }
+        let client = GraphQLClient(server)
+        async let first = error { try await counts(client, .count("A")) }
+        async let second = error { try await counts(client, .count("B")) }
+        for failure in await [first, second] {
+            guard case GraphQLClientError.invalidMessage? = failure else {
+                Issue.record("\(message): \(String(describing: failure))")
+                return
+            }
+        }
+        await code.wait(for: 1)
+        #expect(code.elements.first?.prefix(2) == Data([0x11, 0x30]))
+    }
+
+    @Test func `a binary message and one before the acknowledgement are violations`() async throws {
+        let server = try makeSubscriptionServer { peer in
+            if peer.number == 1 {
+                try peer.acknowledge()
+                try peer.peer.send(.binary, Data(#"{"type":"ping"}"#.utf8))
+            } else {
+                try peer.next("1", 1)
+            }
+            while try peer.receive() != nil {}
+        }
+        defer { server.stop() }
+        for reason in ["binary", "before"] {
+            let failure = await error { try await counts(GraphQLClient(server)) }
+            guard case GraphQLClientError.invalidMessage(let text)? = failure, text.contains(reason) else {
+                Issue.record("\(String(describing: failure))")
+                return
+            }
+        }
+    }
+
+    @Test func `an acknowledgement that never comes is an error, and the connection is closed with 4504`() async throws {
+        let code = Log<Data>()
+        let server = try makeSubscriptionServer { peer in
+            _ = try peer.receive()
+            try peer.send(#"{"type":"ping"}"#)
+            while let frame = try peer.peer.receive() {
+                guard frame.opcode == .close else { continue }
+                code.append(frame.payload)
+                return try peer.peer.send(.close, frame.payload)
+            }
+        }
+        defer { server.stop() }
+        let failure = await error { try await counts(GraphQLClient(server) { $0.acknowledgementTimeout = .milliseconds(200) }) }
+        guard case GraphQLClientError.acknowledgementTimedOut? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        await code.wait(for: 1)
+        #expect(code.elements.first?.prefix(2) == Data([0x11, 0x98]))
+    }
+
+    @Test(arguments: [nil, "graphql-ws"] as [String?]) func `another subprotocol is an error`(subprotocol: String?) async throws {
+        let server = try makeSubscriptionServer(subprotocol: subprotocol) { peer in while try peer.receive() != nil {} }
+        defer { server.stop() }
+        let failure = await error { try await counts(GraphQLClient(server)) }
+        switch failure {
+        case GraphQLClientError.subprotocolNotAccepted(nil)? where subprotocol == nil: break
+        // One that was not offered fails the handshake.
+        case WebSocketError.handshakeFailed(.unexpectedSubprotocol("graphql-ws"))? where subprotocol != nil: break
+        default: Issue.record("\(String(describing: failure))")
+        }
+    }
+
+    private static let codes: [WebSocketCloseCode] = [
+        .graphQLBadRequest, .graphQLUnauthorized, .graphQLForbidden, .graphQLInitialisationTimeout, .graphQLSubscriberAlreadyExists,
+        .graphQLTooManyInitialisationRequests, .normalClosure, .goingAway, .internalError,
+    ]
+
+    @Test("a server that closes is a typed error for all, and never the end", arguments: codes, [false, true])
+    func closed(code: WebSocketCloseCode, isAcknowledged: Bool) async throws {
+        let server = try makeSubscriptionServer { peer in
+            if isAcknowledged {
+                try peer.acknowledge()
+                for id in [try peer.receive()?.id, try peer.receive()?.id] { try peer.next(id, 1) }
+            } else {
+                _ = try peer.receive()
+            }
+            try peer.peer.sendClose(code.rawValue, "why")
+            try peer.peer.answerClose()
+        }
+        defer { server.stop() }
+        let client = GraphQLClient(server)
+        let seen = Log<Int>()
+        let outcomes = await withTaskGroup(of: (any Error)?.self) { group in
+            for name in ["A", "B"] {
+                group.addTask {
+                    await error {
+                        for try await event in client.subscribe(to: .count(name), as: Count.self) { seen.append(try event.get().count) }
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        for outcome in outcomes {
+            guard case GraphQLClientError.closed(let closure)? = outcome, closure.code == code, closure.reason == "why" else {
+                Issue.record("\(String(describing: outcome))")
+                return
+            }
+        }
+        // Not acknowledged, the second may have come too late for the first connection, and be on another one.
+        #expect(seen.count == (isAcknowledged ? 2 : 0))
+    }
+
+    @Test func `an overlong message ends all, typed`() async throws {
+        let server = try makeSubscriptionServer { peer in
+            try peer.acknowledge()
+            let id = try peer.receive()?.id ?? ""
+            try peer.send("{\"type\":\"next\",\"id\":\"\(id)\",\"payload\":{\"data\":\"\(String(repeating: "x", count: 100_000))\"}}")
+            while try peer.receive() != nil {}
+        }
+        defer { server.stop() }
+        let failure = await error { try await counts(GraphQLClient(server) { $0.webSocket.maximumMessageSize = 10_000 }) }
+        guard case WebSocketError.messageTooLarge? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+    }
+
+    @Test func `a refused handshake, and a payload that can't be had, are the errors that they are`() async throws {
+        let server = try LoopbackServer { _, _ in .status(401) }
+        defer { server.stop() }
+        let refused = await error { try await counts(GraphQLClient(server)) }
+        guard case WebSocketError.handshakeRejected(let rejection)? = refused, rejection.response.statusCode == 401 else {
+            Issue.record("\(String(describing: refused))")
+            return
+        }
+        let failed = await error { try await counts(GraphQLClient(server) { $0.connectionPayload = { throw TestError("no token") } }) }
+        #expect(failed is TestError)
+        #expect(server.requestCount == 1)
+    }
+
+    // MARK: Lost connections
+
+    @Test(arguments: [false, true]) func `a lost connection ends all subscriptions`(isReset: Bool) async throws {
+        let server = try makeSubscriptionServer { peer in
+            try peer.acknowledge()
+            for id in [try peer.receive()?.id, try peer.receive()?.id] { try peer.next(id, 1) }
+            if isReset { peer.peer.reset() }
+        }
+        defer { server.stop() }
+        let client = GraphQLClient(server)
+        async let first = error { try await counts(client, .count("A")) }
+        async let second = error { try await counts(client, .count("B")) }
+        for failure in await [first, second] {
+            switch failure {
+            case GraphQLClientError.closed(let closure)? where closure.code == .abnormalClosure: break
+            case CurlewError.transferFailed(let failure)? where failure.kind == .connectionLost: break
+            default: Issue.record("\(String(describing: failure))")
+            }
+        }
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `with a reconnection policy all are requested again, with a new payload`() async throws {
+        let payloads = Log<JSONValue?>()
+        let subscribed = Log<String>()
+        let server = try makeSubscriptionServer { peer in
+            payloads.append(try peer.acknowledge()?.payload)
+            for _ in 0..<2 {
+                guard let message = try peer.receive(), let id = message.id else { return }
+                subscribed.append("\(peer.number): \(message.type)")
+                try peer.next(id, peer.number)
+                if peer.number == 3 { try peer.complete(id) }
+            }
+            if peer.number < 3 { return peer.peer.reset() }
+            _ = try peer.receive()
+        }
+        defer { server.stop() }
+        let numbers = Log<Int>()
+        let client = GraphQLClient(server) {
+            $0.connectionPayload = {
+                numbers.append(1)
+                return ["n": .integer(numbers.count)]
+            }
+            $0.webSocket.reconnection = WebSocketReconnection(limit: 2, firstDelay: .milliseconds(1)) { _ in true }
+        }
+        async let first = counts(client, .count("A"))
+        async let second = counts(client, .count("B"))
+        let (one, two) = try await (first, second)
+        // What was on its way when the line was reset may be lost.
+        #expect(one.last == 3 && two.last == 3)
+        #expect(one == one.sorted() && two == two.sorted())
+        #expect(subscribed.elements == (1...3).flatMap { ["\($0): subscribe", "\($0): subscribe"] })
+        #expect(payloads.elements == (1...3).map { .object(["n": .integer($0)]) })
+    }
+
+    @Test func `a reconnection policy has a limit, and is not for refusals`() async throws {
+        let server = try makeSubscriptionServer { peer in
+            if peer.number > 3 {
+                try peer.acknowledge()
+                try peer.peer.sendClose(4403)
+                return try peer.peer.answerClose()
+            }
+            peer.peer.reset()
+        }
+        defer { server.stop() }
+        let client = GraphQLClient(server) {
+            $0.webSocket.reconnection = WebSocketReconnection(limit: 2, firstDelay: .milliseconds(1))
+            $0.webSocket.reconnection.shouldReconnect = { error in
+                if case WebSocketError.closed(let closure) = error, closure.code.rawValue >= 4400 { false } else { true }
+            }
+        }
+        #expect(await error { try await counts(client) } != nil)
+        #expect(server.requests.count == 3)
+        let refused = await error { try await counts(client) }
+        guard case GraphQLClientError.closed(let closure)? = refused, closure.code == .graphQLForbidden else {
+            Issue.record("\(String(describing: refused))")
+            return
+        }
+        #expect(server.requests.count == 4)
+    }
+}
