@@ -44,6 +44,7 @@ final class Meter: Sendable {
         "SigningRequests.md": "SigningTests/GuideTests.swift",
         "TestingWithCurlew.md": "TestingTests/GuideTests.swift",
         "UploadsThatResume.md": "UploadsTests/GuideTests.swift",
+        "UsingGraphQL.md": "GraphQLTests/GuideTests.swift",
         "WebSockets.md": "WebSocketTests/GuideTests.swift",
     ]
 
