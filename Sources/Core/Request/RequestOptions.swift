@@ -215,7 +215,11 @@ extension RequestOptions {
         result.isServerWide = isServerWide || others.isServerWide
         if let outer = others.routing { result.routing = routing.map { Routing($0.options.filled(from: outer.options)) } ?? outer }
         result.priority = priority ?? others.priority
+        result.signer = signer ?? others.signer
         result.name = name ?? others.name
+        result.certificateURL = certificateURL ?? others.certificateURL
+        result.withholdsCredentials = withholdsCredentials || others.withholdsCredentials
+        result.ownership = ownership ?? others.ownership
         result.userInfo = userInfo.merging(others.userInfo) { own, _ in own }
         if let outer = others.interceptor { result.interceptor = interceptor.map { Interceptor(interceptors: [$0, outer]) } ?? outer }
         return result

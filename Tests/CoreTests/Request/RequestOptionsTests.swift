@@ -17,11 +17,17 @@ import Testing
 
     @Test("the initializer sets every option") func initializer() {
         // Those of the layers above, and of pages and parts of a download from several places, are not among the initializer's.
-        let others = ["certificateURL", "ownership", "withholdsCredentials"]
-        for (name, value) in Mirror(reflecting: Self.options).children where !others.contains(name ?? "") {
-            let isSet = "\(value)" != "nil" && "\(value)" != "[:]" && "\(value)" != "false"
-            #expect(isSet, "\(name ?? "")")
-        }
+        #expect(Self.unset(in: Self.options) == ["certificateURL", "ownership", "withholdsCredentials"])
+    }
+
+    @Test("options that are filled from others have all of them but the deadline, which counts from its own call") func filled() {
+        let others = Self.options.withoutCredentials(of: "http://mock/")
+        #expect(Self.unset(in: RequestOptions().filled(from: others)) == ["deadline", "ownership"])
+    }
+
+    private static func unset(in options: RequestOptions) -> Set<String> {
+        let members = Mirror(reflecting: options).children.map { ($0.label ?? "", "\($0.value)") }
+        return Set(members.filter { ["nil", "[:]", "false"].contains($0.1) }.map(\.0))
     }
 
     @Test("each option of transfers is the request's own; the session's others apply") func transfers() async {
