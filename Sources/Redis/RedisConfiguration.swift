@@ -6,7 +6,7 @@ public import CurlewTransport
 
 /// Where a Redis or Valkey server is, and how ``RedisClient`` talks to it. RESP2, servers from version 5.0 on.
 public struct RedisConfiguration: Sendable, Hashable {
-    /// The address of a server.
+    /// The address of a server, or of those that know where it is.
     public enum Address: Sendable, Hashable {
         /// A Unix socket, by its path of at most 103 bytes.
         case unix(path: String)
@@ -14,18 +14,32 @@ public struct RedisConfiguration: Sendable, Hashable {
         case tcp(host: String, port: Int = 6379)
         /// As ``tcp(host:port:)``, encrypted, by libcurl with ``RedisConfiguration/tls``; to the server itself, never through a proxy.
         case tls(host: String, port: Int = 6379)
+        /// The master of this name, where Redis Sentinel has it: the addresses are those of the sentinels (their default port is 26379), with
+        /// or without TLS, all alike. Any one that responds is enough; list all. See ``RedisConfiguration/masterUsesTLS`` for the master.
+        case sentinels([Address], master: String)
+        /// A Redis Cluster, by the addresses of some of its nodes, with or without TLS, all alike: the others are learned from these, and are
+        /// reached in the same way.
+        case cluster([Address])
     }
 
     /// Where the server is.
     public var address: Address
     /// The TLS settings of ``Address/tls(host:port:)``: authorities, a client certificate, pins, versions. By default the server needs a
-    /// certificate that the system trusts, for the host of the address, and the client sends none.
+    /// certificate that the system trusts, for the host of the address, and the client sends none. Nodes that sentinels or a cluster name by
+    /// their IP addresses need certificates for these, or have to announce their host names (`sentinel announce-hostnames`,
+    /// `cluster-preferred-endpoint-type hostname`).
     public var tls = TLSOptions()
+    /// Whether the master that sentinels name is reached with TLS; by default as the sentinels are. Without meaning for other addresses.
+    public var masterUsesTLS: Bool?
     /// The user of `AUTH`; by default none, which is the server's user `default`.
     public var username: String?
     /// The password of `AUTH`; by default none, and nothing is authenticated.
     public var password: String?
-    /// The number of the database, for `SELECT`; 0 by default.
+    /// Authenticates instead of ``username`` and ``password``, with a password that may change; none by default.
+    public var credentials: RedisCredentials?
+    /// Authenticates with the sentinels; none by default, as theirs are not those of the master.
+    public var sentinelCredentials: RedisCredentials?
+    /// The number of the database, for `SELECT`; 0 by default, the only one of a cluster.
     public var database = 0
     /// What all keys and channels begin with; `curlew` by default. Programs with one prefix share what has the same names.
     public var prefix = "curlew"
@@ -52,13 +66,17 @@ public struct RedisConfiguration: Sendable, Hashable {
 }
 
 extension RedisConfiguration.Address: CustomStringConvertible {
-    /// The path, or `host:port`.
+    /// The path, or `host:port`; for several, what they are.
     public var description: String {
         switch self {
         case .unix(let path): path
         case .tcp(let host, let port), .tls(let host, let port): "\(host.bracketed):\(port)"
+        case .sentinels(let sentinels, let master): "\(master) of \(Self.list(sentinels))"
+        case .cluster(let nodes): "the cluster of \(Self.list(nodes))"
         }
     }
+
+    private static func list(_ addresses: [Self]) -> String { addresses.map(\.description).joined(separator: ", ") }
 }
 
 extension RedisConfiguration: CustomReflectable, CustomStringConvertible {

@@ -15,7 +15,9 @@ public enum RedisError: Error, Sendable, Hashable {
     case overloaded(limit: Int)
     /// The server has no memory left (`maxmemory`) for what was to be stored.
     case serverFull(command: String, message: String)
-    /// The server refused a command, with a code such as `NOPERM` or `READONLY`, and a message.
+    /// The server refused a command, with a code such as `NOPERM` or `READONLY`, and a message. With sentinels or a cluster, refusals that
+    /// another node or a later attempt may not repeat (`READONLY`, `LOADING`, `MOVED`, `CLUSTERDOWN` and others) are errors only when the time
+    /// of the command has passed.
     case refused(command: String, code: String, message: String)
     /// A response was none that the command has.
     case unexpectedResponse(command: String)
@@ -46,8 +48,14 @@ public enum RedisError: Error, Sendable, Hashable {
         case notRedis(String)
         /// The server's version is older than 5.0.
         case unsupportedVersion(String)
-        /// `AUTH`, `SELECT` or `SUBSCRIBE` was refused; the server's message.
+        /// `AUTH`, `SELECT`, `SUBSCRIBE` or the question for a cluster's slots was refused; the server's message.
         case rejected(String)
+        /// A closure of ``RedisCredentials`` has thrown, or returned nothing in time; its error's text.
+        case credentialsFailed(String)
+        /// The server is no master by its role, or was replaced as the master, or no longer owns the slots of its cluster.
+        case notMaster
+        /// The sentinels know no master of the name.
+        case noMaster
         /// The client was closed.
         case closed
     }
@@ -104,6 +112,9 @@ extension RedisError.Reason: CustomStringConvertible {
         case .notRedis(let what): "it is no Redis server (\(what))"
         case .unsupportedVersion(let version): "its version \(version) is older than 5.0"
         case .rejected(let message): message
+        case .credentialsFailed(let message): "there is no password (\(message))"
+        case .notMaster: "it is not the master"
+        case .noMaster: "the sentinels know no such master"
         case .closed: "the client was closed"
         }
     }

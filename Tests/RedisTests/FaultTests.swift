@@ -186,14 +186,4 @@ private func get(_ host: LoopbackServer, _ manager: SessionManager, _ path: Stri
         return "refused"
     } catch { return "\(error)" }
 }
-
-/// Waits until a condition holds, as `eventually` does.
-private func becomesTrue(_ condition: () async -> Bool) async -> Bool {
-    let start = ContinuousClock.now
-    while await !condition() {
-        guard start.duration(to: .now) < .seconds(30) else { return false }
-        await Task.yield()
-    }
-    return true
-}
 #endif

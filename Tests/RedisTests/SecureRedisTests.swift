@@ -127,9 +127,9 @@ import Testing
     }
 
     @Test("what was received is read before the end, in order, and receiving pauses until then") func order() throws {
-        let streams = SecureStreams(RedisConfiguration(.tls(host: "127.0.0.1", port: 1)), host: "127.0.0.1", port: 1) {}
+        let streams = SecureStreams(RedisConfiguration(.tls(host: "127.0.0.1", port: 1))) {}
         defer { streams.shutDown() }
-        let stream = streams.open()
+        let stream = streams.open("127.0.0.1", 1)
         let piece = (0..<(700 << 10)).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         let actions = (0..<2).map { _ in piece.withUnsafeBytes { stream.stream(1, didReceive: $0) } }
         #expect(actions == [.proceed, .pause])

@@ -29,14 +29,14 @@ extension RedisCacheStorage {
         redis.call('HDEL', KEYS[1], 'until')
         redis.call('PUBLISH', ARGV[2], ARGV[3])
         return 1
-        """)
+        """, isIdempotent: true)
 
     /// The microseconds that are left.
     private static let remaining = RedisScript(
         """
         local t = redis.call('TIME')
         return math.max(0, tonumber(redis.call('HGET', KEYS[1], 'until') or '0') - t[1] * 1000000 - t[2])
-        """)
+        """, isIdempotent: true)
 
     private func leasePlace(of key: CacheKey) -> String { place(of: key) + ":lease" }
 

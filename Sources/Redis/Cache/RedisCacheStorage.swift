@@ -26,6 +26,7 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
     /// The overhead that each entry is charged, in bytes: about what the server needs for a hash and its key.
     static let overhead: Int64 = 400
 
+    /// Not idempotent: a second run could bring back what was removed after the first.
     private static let storing = RedisScript(
         """
         if ARGV[7] ~= '' then
@@ -46,7 +47,7 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
         redis.call('UNLINK', KEYS[1])
         redis.call('PUBLISH', ARGV[1], ARGV[2])
         return 1
-        """)
+        """, isIdempotent: true)
 
     /// The size of the largest entry, in bytes; the server bounds all of them together.
     public let capacity: Int64
@@ -162,7 +163,8 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
     /// Removes all entries, and notifies the other processes.
     public func removeAll() throws {
         try scan { places in
-            _ = try client.blockAll([["UNLINK"] + places.map { .text($0) }])
+            // Each for itself, as they are in different slots of a cluster.
+            _ = try client.blockAll(places.map { ["UNLINK", .text($0)] })
             return true
         }
         try announceChanges()
@@ -197,16 +199,25 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
         // Exactly the entries: the text before the digest has characters that mean something in patterns.
         let escaped = start.unicodeScalars.map { "*?[]\\".unicodeScalars.contains($0) ? "\\\($0)" : "\($0)" }.joined()
         let pattern = escaped + String(repeating: "?", count: 64) + "}"
-        try scan("SCAN", match: ["MATCH", .text(pattern)], visit)
+        var isWanted = true
+        for node in try client.nodes() where isWanted {
+            try scan("SCAN", match: ["MATCH", .text(pattern)], at: node) { places in
+                isWanted = try visit(places)
+                return isWanted
+            }
+        }
     }
 
     /// Calls `visit` with what a command of iteration finds, some hundreds at once, until that returns `false`.
     ///
     /// - Throws: ``RedisError/unexpectedResponse(command:)``, also for a cursor that was there before: it would never end.
-    func scan(_ command: String, of set: [RedisArgument] = [], match: [RedisArgument] = [], _ visit: ([String]) throws -> Bool) throws {
+    func scan(
+        _ command: String, of set: [RedisArgument] = [], match: [RedisArgument] = [], at node: RedisConfiguration.Address? = nil,
+        _ visit: ([String]) throws -> Bool
+    ) throws {
         var (cursor, cursors) = ("0", Set<String>())
         repeat {
-            let value = try client.block([.text(command)] + set + [.text(cursor)] + match + ["COUNT", 500])
+            let value = try client.block([.text(command)] + set + [.text(cursor)] + match + ["COUNT", 500], to: node)
             guard let parts = value.elements, parts.count == 2, let next = parts[0].text, let found = parts[1].elements,
                 cursors.insert(next).inserted
             else { throw RedisError.unexpectedResponse(command: command) }

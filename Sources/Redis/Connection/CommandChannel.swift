@@ -6,16 +6,53 @@ import CurlewTransport
 
 /// A command, and what receives its response.
 struct RedisCommand: Sendable {
+    /// The server that a command is for.
+    enum Target: Sendable, Hashable {
+        /// Any, of a cluster.
+        case any
+        /// The one that owns a slot.
+        case slot(Int)
+        /// This one.
+        case node(RedisConfiguration.Address)
+    }
+
     let name: String
     let bytes: [UInt8]
+    let target: Target
     let timeout: Duration
     let deadline: Nanoseconds
+    /// Whether it may be executed twice.
+    let isRepeatable: Bool
+    /// Whether it asks for the slots of the cluster, for the client's own use.
+    var isQuestion = false
     /// Called once, on the client's thread or on that of the caller, and must not block.
     let completion: @Sendable (Result<RedisValue, RedisError>) -> Void
+    /// The number of attempts that were refused or lost.
+    var attempts = 0
+    /// The error of the last of them.
+    var error: RedisError?
+    /// The node that has got the keys already while their slot is being migrated.
+    var migratedTo: RedisConfiguration.Address?
 }
 
-/// The connection of the commands: pipelines them, and ends their waits at their deadlines. Confined to the client's thread.
-final class CommandChannel: ConnectionUser {
+/// Knows the servers: decides what becomes of a command that one of them could not execute. Confined to the client's thread.
+protocol CommandChannelOwner: AnyObject {
+    /// Takes a command that was refused; `false` to complete it with the error.
+    func takes(_ command: RedisCommand, refusedWith error: RedisError, _ message: String, by channel: CommandChannel) -> Bool
+    /// Takes a command whose connection has ended; `false` to complete it with the error.
+    func takes(_ command: RedisCommand, lostWith error: RedisError, wasSent: Bool) -> Bool
+    /// A question for the slots was answered.
+    func answered(_ result: Result<RedisValue, RedisError>, by channel: CommandChannel)
+    /// The connection was established.
+    func didConnect(_ channel: CommandChannel)
+    /// The connection has ended, or could not be established.
+    func didDisconnect(_ channel: CommandChannel)
+    /// Commands are refused, or accepted again.
+    func didChangeRefusal(of channel: CommandChannel)
+}
+
+/// The connection of the commands for a server: pipelines them, and ends their waits at their deadlines. Confined to the client's thread.
+final class CommandChannel: RedisChannel {
     /// A command that was sent, in the order of the responses. Without a command its deadline has passed, and its response is dropped.
     private struct Sent {
         var command: RedisCommand?
@@ -23,6 +60,8 @@ final class CommandChannel: ConnectionUser {
 
     let connection: RedisConnection
     private let mailbox: RedisMailbox
+    private let checksRole: Bool
+    private weak var owner: (any CommandChannelOwner)?
     /// Commands that wait for the first connection.
     private var held: [RedisCommand] = []
     private var sent: [Sent] = []
@@ -31,27 +70,47 @@ final class CommandChannel: ConnectionUser {
     private var earliest = Nanoseconds.max
     /// Since when the server owes a response whose deadline has passed.
     private var silentSince: Nanoseconds?
-    private var now: Nanoseconds = 0
+    /// Whether the connection ends with the last response, because the server is the master no longer.
+    private var isLeaving = false
+    var now: Nanoseconds = 0
+    /// Why commands are refused at once; `nil` while they are not.
+    private(set) var refusal: RedisError? {
+        didSet { if refusal != oldValue { owner?.didChangeRefusal(of: self) } }
+    }
 
-    init(_ connection: RedisConnection, mailbox: RedisMailbox) {
+    /// - Parameter checksRole: whether the server has to be a master.
+    init(_ connection: RedisConnection, mailbox: RedisMailbox, checksRole: Bool, owner: any CommandChannelOwner) {
         self.connection = connection
         self.mailbox = mailbox
+        self.checksRole = checksRole
+        self.owner = owner
         connection.user = self
     }
+
+    private func unavailable(_ reason: RedisError.Reason) -> RedisError { .unavailable(connection.address, reason) }
+
+    /// Whether commands would be sent, now or when the connection is established.
+    var accepts: Bool { refusal == nil && (connection.isReady || connection.isFirstAttempt) }
+    /// Whether no command waits for a response or for the connection.
+    var isIdle: Bool { held.isEmpty && head == sent.count }
 
     // MARK: Commands
 
     /// Sends commands.
     func submit(_ commands: [RedisCommand], _ now: Nanoseconds) {
         self.now = now
-        for command in commands { earliest = min(earliest, command.deadline) }
-        guard connection.isReady else {
-            if connection.isFirstAttempt { return held += commands }
-            let error = mailbox.refusal ?? .unavailable(connection.configuration.address, .connecting)
-            for command in commands { complete(command, .failure(error)) }
+        guard accepts else {
+            for command in commands { complete(command, .failure(refusal ?? unavailable(.connecting))) }
             return
         }
+        for command in commands { earliest = min(earliest, command.deadline) }
+        guard connection.isReady else { return held += commands }
         for command in commands {
+            if command.migratedTo != nil {
+                // Its response says nothing: without effect, the command is refused.
+                sent.append(Sent())
+                connection.append(["ASKING"])
+            }
             sent.append(Sent(command: command))
             connection.append(command.bytes)
         }
@@ -59,20 +118,7 @@ final class CommandChannel: ConnectionUser {
     }
 
     private func complete(_ command: RedisCommand, _ result: Result<RedisValue, RedisError>) {
-        mailbox.completed()
-        command.completion(result)
-    }
-
-    /// Handles what the poller has reported.
-    func handle(_ events: SocketEvents, _ now: Nanoseconds) {
-        self.now = now
-        connection.handle(events, now)
-    }
-
-    /// Handles what has happened on a TLS connection, if anything has.
-    func handleSecureStream(_ now: Nanoseconds) {
-        self.now = now
-        connection.handleSecureStream(now)
+        if command.isQuestion { owner?.answered(result, by: self) } else { mailbox.complete(command, result) }
     }
 
     /// The time at which ``advance(_:)`` has something to do.
@@ -95,15 +141,27 @@ final class CommandChannel: ConnectionUser {
             sent[index].command = nil
             if silentSince == nil {
                 silentSince = now
-                mailbox.refuse(.unavailable(connection.configuration.address, .silent))
+                refusal = unavailable(.silent)
             }
             complete(command, .failure(.timedOut(command: command.name, after: command.timeout)))
         }
         let late = held.filter { $0.deadline <= now }
         held.removeAll { $0.deadline <= now }
-        for command in late { complete(command, .failure(.unavailable(connection.configuration.address, .connecting))) }
+        for command in late { complete(command, .failure(command.error ?? unavailable(.connecting))) }
         let deadlines = held.map(\.deadline) + sent[head...].compactMap { $0.command?.deadline }
         earliest = deadlines.min() ?? .max
+    }
+
+    /// Ends the connection after the responses that are due: one of them has said that the server is no master.
+    func leave() {
+        isLeaving = true
+        refusal = unavailable(.notMaster)
+    }
+
+    /// Ends for good, as another server is the master. Commands are lost as with a lost connection.
+    func abandon() {
+        connection.stop()
+        lose(.notMaster)
     }
 
     /// Fails everything, for good.
@@ -116,16 +174,23 @@ final class CommandChannel: ConnectionUser {
 
     // MARK: ConnectionUser
 
-    var greeting: [[RedisArgument]] { connection.configuration.authentication + [["INFO", "server"]] }
+    private var opening: [[RedisArgument]] {
+        let database = connection.configuration.database
+        return connection.authentication + (database == 0 ? [] : [["SELECT", .number(database)]])
+    }
+
+    var greeting: [[RedisArgument]] { opening + (checksRole ? [["ROLE"]] : []) + [["INFO", "server"]] }
 
     func receiveGreeting(_ value: RedisValue, at index: Int) -> RedisError.Reason? {
-        let isLast = index == connection.configuration.authentication.count
+        let isRole = checksRole && index == opening.count
+        let isLast = index == greeting.count - 1
         if case .error(let message) = value {
             // A user whom the server's rules don't allow INFO may use it all the same.
             // A server repeats the arguments of a command that it does not know, and those of AUTH are secret.
             let shown = message.firstScalarRange(of: ", with args").map { String(message[..<$0.lowerBound]) } ?? message
             return isLast && message.hasBytePrefix("NOPERM") ? nil : .rejected(shown)
         }
+        if isRole { return value.elements?.first?.text == "master" ? nil : .notMaster }
         guard isLast else { return value == .status("OK") ? nil : .notRedis("an unexpected response to the first commands") }
         guard let text = value.text, let line = text.split(whereSeparator: \.isNewline).first(where: { $0.hasBytePrefix("redis_version:") })
         else { return .notRedis("no version in the response to INFO") }
@@ -138,7 +203,8 @@ final class CommandChannel: ConnectionUser {
 
     func didBecomeReady() {
         silentSince = nil
-        mailbox.admit()
+        refusal = nil
+        owner?.didConnect(self)
         let commands = held
         held = []
         submit(commands, now)
@@ -157,19 +223,39 @@ final class CommandChannel: ConnectionUser {
         }
         if silentSince != nil {
             silentSince = nil
-            mailbox.admit()
+            if !isLeaving { refusal = nil }
         }
-        if let command { complete(command, command.outcome(of: value)) }
-        return nil
+        if let command { finish(command, value) }
+        return isLeaving && head == sent.count ? .notMaster : nil
+    }
+
+    private func finish(_ command: RedisCommand, _ value: RedisValue) {
+        let result = command.outcome(of: value)
+        if case .error(let message) = value, case .failure(let error) = result, !command.isQuestion,
+            owner?.takes(command, refusedWith: error, message, by: self) == true
+        {
+            return
+        }
+        complete(command, result)
     }
 
     func didFail(_ reason: RedisError.Reason) {
+        refusal = unavailable(reason)
+        lose(reason)
+        owner?.didDisconnect(self)
+    }
+
+    private func lose(_ reason: RedisError.Reason) {
         silentSince = nil
-        mailbox.refuse(.unavailable(connection.configuration.address, reason))
+        isLeaving = false
         let (lost, refused) = (sent[head...].compactMap(\.command), held)
         (held, sent, head) = ([], [], 0)
-        for command in lost { complete(command, .failure(.connectionLost(command: command.name, reason))) }
-        for command in refused { complete(command, .failure(.unavailable(connection.configuration.address, reason))) }
+        for command in lost { lose(command, .connectionLost(command: command.name, reason), wasSent: true) }
+        for command in refused { lose(command, unavailable(reason), wasSent: false) }
+    }
+
+    private func lose(_ command: RedisCommand, _ error: RedisError, wasSent: Bool) {
+        if command.isQuestion || owner?.takes(command, lostWith: error, wasSent: wasSent) != true { complete(command, .failure(error)) }
     }
 }
 

@@ -5,16 +5,21 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// A client of a Redis or Valkey server, which the stores of this product share.
+/// A client of a Redis or Valkey server, of the master that sentinels know, or of a cluster, which the stores of this product share.
 ///
 /// ```swift
 /// let redis = try RedisClient(RedisConfiguration(.unix(path: "/run/redis/redis.sock")))
 /// ```
 ///
-/// It has a thread of its own and two connections: one for commands, which are pipelined, one for messages of channels. Both establish
-/// themselves again when they end, with backoff. While the server is away, or owes a response for longer than
-/// ``RedisConfiguration/commandTimeout``, commands fail at once with ``RedisError/unavailable(_:_:)``; each store's documentation says what
-/// that means.
+/// It has a thread of its own and two connections: one for commands, which are pipelined, one for messages of channels; to each node of a
+/// cluster that is used, and one more to each sentinel. They establish themselves again when they end, with backoff. While the server is
+/// away, or owes a response for longer than ``RedisConfiguration/commandTimeout``, commands fail at once with
+/// ``RedisError/unavailable(_:_:)``; each store's documentation says what that means.
+///
+/// With sentinels or a cluster, the client learns of a fail-over by what these announce, by a lost connection, and by what servers respond, and
+/// sends commands to the new master. A command that a server has refused because it is no master or does not own the slot is sent again, within
+/// the time of the command. One that was in flight when its connection ended fails with ``RedisError/connectionLost(command:_:)``, unless it
+/// may be executed twice: then it is sent again, too.
 ///
 /// Thread-safe. Ends with ``close()``, or its last reference.
 public final class RedisClient: Sendable {
@@ -47,21 +52,28 @@ public final class RedisClient: Sendable {
     // MARK: Commands
 
     /// Sends a command; `completion` is called once, on the client's thread or on the caller's, and must not block.
+    ///
+    /// - Parameter node: the node of a cluster that executes it; `nil` for the one that owns its key.
     package func submit(
-        _ arguments: [RedisArgument], timeout: Duration? = nil,
+        _ arguments: [RedisArgument], to node: RedisConfiguration.Address? = nil, timeout: Duration? = nil,
         completion: @escaping @Sendable (Result<RedisValue, RedisError>) -> Void
     ) {
         let timeout = timeout ?? configuration.commandTimeout
-        submit(arguments, timeout: timeout, deadline: MonotonicTime.now() + timeout.nanoseconds, completion)
+        let deadline = MonotonicTime.now() + timeout.nanoseconds
+        submit(arguments, timeout, deadline, to: node, isRepeatable: arguments.isRead, completion)
     }
 
     func submit(
-        _ arguments: [RedisArgument], timeout: Duration, deadline: Nanoseconds,
-        _ completion: @escaping @Sendable (Result<RedisValue, RedisError>) -> Void
+        _ arguments: [RedisArgument], _ timeout: Duration, _ deadline: Nanoseconds, to node: RedisConfiguration.Address? = nil,
+        slot: Int? = nil, isRepeatable: Bool, _ completion: @escaping @Sendable (Result<RedisValue, RedisError>) -> Void
     ) {
         var bytes: [UInt8] = []
         bytes.appendCommand(arguments)
-        let command = RedisCommand(name: arguments.name, bytes: bytes, timeout: timeout, deadline: deadline, completion: completion)
+        // The slots of other servers are not asked for.
+        let slot: Int? = if case .cluster = configuration.address { slot ?? arguments.slot } else { nil }
+        let command = RedisCommand(
+            name: arguments.name, bytes: bytes, target: node.map { .node($0) } ?? slot.map { .slot($0) } ?? .any, timeout: timeout,
+            deadline: deadline, isRepeatable: isRepeatable, completion: completion)
         if let refusal = mailbox.post([command]) { completion(.failure(refusal)) }
     }
 
@@ -73,8 +85,17 @@ public final class RedisClient: Sendable {
     }
 
     /// Sends a command, and blocks until the response has arrived, at most for the timeout.
-    package func block(_ arguments: [RedisArgument]) throws(RedisError) -> RedisValue {
-        try blocking(arguments.name) { submit(arguments, completion: $0) }
+    package func block(_ arguments: [RedisArgument], to node: RedisConfiguration.Address? = nil) throws(RedisError) -> RedisValue {
+        try blocking(arguments.name) { submit(arguments, to: node, completion: $0) }
+    }
+
+    /// The nodes that have all keys together: those of a cluster, or `nil` alone for the only server.
+    func nodes() throws(RedisError) -> [RedisConfiguration.Address?] {
+        guard case .cluster = configuration.address else { return [nil] }
+        // Once anything was answered, they are known.
+        if mailbox.masters == nil { _ = try block(["PING"]) }
+        guard let masters = mailbox.masters else { throw .unavailable(configuration.address, .connecting) }
+        return masters
     }
 
     /// Sends commands, and blocks until all have responded, at most for the timeout.
@@ -117,10 +138,12 @@ public final class RedisClient: Sendable {
 
     /// Receives the messages of a channel for as long as the result is retained. The closure is called on the client's thread, and must not
     /// block.
+    ///
+    /// - Parameter bySlot: whether the messages are published with ``publishCommand``.
     package func subscribe(
-        to channel: String, _ receive: @escaping @Sendable (SubscriptionEvent) -> Void
+        to channel: String, bySlot: Bool = false, _ receive: @escaping @Sendable (SubscriptionEvent) -> Void
     ) -> RedisSubscription {
-        RedisSubscription(mailbox, mailbox.subscribe(to: channel, receive))
+        RedisSubscription(mailbox, mailbox.subscribe(to: channel, bySlot: bySlot, receive))
     }
 }
 
@@ -140,25 +163,11 @@ package final class RedisSubscription: Sendable {
 extension [RedisArgument] {
     /// The name of the command.
     fileprivate var name: String { if case .text(let name)? = first { name } else { "" } }
-}
 
-extension RedisConfiguration {
-    /// Throws for settings that can't work.
-    fileprivate func check() throws(RedisError) {
-        func require(_ condition: Bool, _ message: String) throws(RedisError) { if !condition { throw .invalidSetting(message) } }
-        switch address {
-        case .unix(let path):
-            try require(SocketAddress(path: path) != nil, "The path of a Unix socket has 1 to 103 bytes: \(path)")
-        case .tcp(let host, let port), .tls(let host, let port):
-            try require(!host.isEmpty && (1...65_535).contains(port), "A host and a port from 1 to 65,535 are needed: \(address)")
-        }
-        try require(password != nil || username == nil, "A user without a password can't be authenticated.")
-        try require(database >= 0, "The number of a database is not negative: \(database)")
-        try require(!prefix.isEmpty, "The prefix of the keys is empty.")
-        for time in [commandTimeout, connectTimeout, longestBackoff, silenceLimit] {
-            try require(time >= .milliseconds(1), "A time limit of \(time) is below 1 millisecond.")
-        }
-        try require(maximumPending > 0 && largestResponse > 0, "The limits of commands and responses have to be above 0.")
-    }
+    /// The commands in use that change nothing. `SCAN` is none of them, as its cursor is one server's.
+    private static let reads: Set = ["GET", "HGET", "HMGET", "HSTRLEN", "SISMEMBER", "PING", "INFO"]
+
+    /// Whether the command changes nothing.
+    fileprivate var isRead: Bool { Self.reads.contains(name) }
 }
 #endif

@@ -5,55 +5,64 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// What a connection is for: the commands, or the messages of channels.
-protocol ConnectionUser: AnyObject {
-    /// The first commands, after which the connection is ready.
-    var greeting: [[RedisArgument]] { get }
-    /// Accepts a response to one of them; what is wrong with it, or `nil`.
-    func receiveGreeting(_ value: RedisValue, at index: Int) -> RedisError.Reason?
-    /// The greeting is complete.
-    func didBecomeReady()
-    /// Receives what follows; returns what is wrong with it.
-    func receive(_ value: RedisValue) -> RedisError.Reason?
-    /// The connection ended, or could not be established.
-    func didFail(_ reason: RedisError.Reason)
+/// What the connections of a client have in common. Confined to the client's thread.
+struct ConnectionContext {
+    let configuration: RedisConfiguration
+    let poller: SystemPoller
+    let mailbox: RedisMailbox
+    /// Makes TLS connections; `nil` if no address is one of TLS.
+    let secureStreams: SecureStreams?
 }
 
-/// A connection to the server, which establishes itself again whenever it ends. Confined to the client's thread.
+/// A connection to a server, which establishes itself again whenever it ends. Confined to the client's thread.
 final class RedisConnection {
     private enum Phase {
         case idle
         case waiting(until: Nanoseconds)
-        case resolving(deadline: Nanoseconds)
+        case preparing(deadline: Nanoseconds)
         case connecting(RedisLink, deadline: Nanoseconds)
         case greeting(RedisLink, received: Int, deadline: Nanoseconds)
         case ready(RedisLink)
     }
 
-    let configuration: RedisConfiguration
-    private let poller: SystemPoller
-    /// Resolves a host elsewhere, and brings the addresses back with the number of the attempt.
-    private let resolve: (Int) -> Void
-    /// Makes TLS connections; `nil` if the address is none of TLS.
-    private let secureStreams: SecureStreams?
+    /// What an attempt needs that takes longer than the thread may wait.
+    enum Preparation: Sendable {
+        case ready(password: String?, addresses: [SocketAddress])
+        case failed(RedisError.Reason)
+    }
+
+    /// Distinguishes the client's connections.
+    let id: Int
+    let address: RedisConfiguration.Address
+    private let context: ConnectionContext
+    private let credentials: RedisCredentials?
     /// Who has the connection, and owns it.
     weak var user: (any ConnectionUser)?
     private var phase = Phase.idle
     private var attempt = 0
     private var failures = 0
+    private var password: String?
+    private var preparation: Task<Void, Never>?
     private var addresses: [SocketAddress] = []
     private var parser: ResponseParser?
     private var output: [UInt8] = []
     private var sent = 0
     private var watched: SocketEvents = []
 
-    init(
-        _ configuration: RedisConfiguration, poller: SystemPoller, secureStreams: SecureStreams?, resolve: @escaping (Int) -> Void
-    ) {
-        self.configuration = configuration
-        self.poller = poller
-        self.secureStreams = secureStreams
-        self.resolve = resolve
+    init(_ id: Int, to address: RedisConfiguration.Address, _ credentials: RedisCredentials?, _ context: ConnectionContext) {
+        self.id = id
+        self.address = address
+        self.credentials = credentials
+        self.context = context
+        password = credentials?.knownPassword
+    }
+
+    var configuration: RedisConfiguration { context.configuration }
+
+    /// The command that authenticates, if that is needed.
+    var authentication: [[RedisArgument]] {
+        guard let password else { return [] }
+        return [["AUTH"] + (credentials?.username.map { [.text($0)] } ?? []) + [.text(password)]]
     }
 
     var isReady: Bool { if case .ready = phase { true } else { false } }
@@ -73,7 +82,7 @@ final class RedisConnection {
     /// The time at which ``advance(_:)`` has something to do.
     var nextTime: Nanoseconds? {
         switch phase {
-        case .waiting(let time), .resolving(let time), .connecting(_, let time), .greeting(_, _, let time): time
+        case .waiting(let time), .preparing(let time), .connecting(_, let time), .greeting(_, _, let time): time
         case .idle, .ready: nil
         }
     }
@@ -89,7 +98,9 @@ final class RedisConnection {
     func advance(_ now: Nanoseconds) {
         switch phase {
         case .waiting(let time) where time <= now: connect(now)
-        case .resolving(let time) where time <= now: fail(.unresolvable("no response within \(configuration.connectTimeout)"), now)
+        case .preparing(let time) where time <= now:
+            let message = "no response within \(configuration.connectTimeout)"
+            fail(preparation == nil ? .unresolvable(message) : .credentialsFailed(message), now)
         case .connecting(_, let time) where time <= now, .greeting(_, _, let time) where time <= now: fail(.silent, now)
         default: break
         }
@@ -98,26 +109,68 @@ final class RedisConnection {
     private func connect(_ now: Nanoseconds) {
         let deadline = now + configuration.connectTimeout.nanoseconds
         attempt += 1
-        if let secureStreams {
-            phase = .connecting(.secure(secureStreams.open()), deadline: deadline)
-            return
-        }
-        switch configuration.address {
-        case .unix(let path):
-            // Checked when the client was created.
-            open(SocketAddress(path: path).map { [$0] } ?? [], deadline, now)
-        case .tcp, .tls:
-            phase = .resolving(deadline: deadline)
-            resolve(attempt)
+        let prepared: @Sendable (Preparation) -> Void = { [mailbox = context.mailbox, id, attempt] in mailbox.prepared(id, attempt, $0) }
+        if let credentials, credentials.knownPassword == nil {
+            phase = .preparing(deadline: deadline)
+            preparation = Self.prepare(address, credentials, prepared)
+        } else if case .tcp = address {
+            phase = .preparing(deadline: deadline)
+            Self.resolve(address, password, prepared)
+        } else {
+            open(deadline, now)
         }
     }
 
-    /// Continues with the addresses of a host.
-    func resolved(_ result: Result<[SocketAddress], SocketAddress.Unresolvable>, attempt: Int, _ now: Nanoseconds) {
-        guard case .resolving(let deadline) = phase, attempt == self.attempt else { return }
-        switch result {
-        case .success(let addresses): open(addresses, deadline, now)
-        case .failure(let error): fail(.unresolvable(error.message), now)
+    private static func prepare(
+        _ address: RedisConfiguration.Address, _ credentials: RedisCredentials, _ completion: @escaping @Sendable (Preparation) -> Void
+    ) -> Task<Void, Never> {
+        Task { @Sendable in
+            do {
+                let password = try await credentials.password()
+                resolve(address, password, completion)
+            } catch {
+                completion(.failed(.credentialsFailed("\(error)")))
+            }
+        }
+    }
+
+    private static func resolve(
+        _ address: RedisConfiguration.Address, _ password: String?, _ completion: @escaping @Sendable (Preparation) -> Void
+    ) {
+        guard case .tcp(let host, let port) = address else { return completion(.ready(password: password, addresses: [])) }
+        if case .success(let addresses) = SocketAddress.resolve(host, port: port, onlyDigits: true) {
+            return completion(.ready(password: password, addresses: addresses))
+        }
+        // Elsewhere, because it blocks, for longer than any command may wait.
+        DispatchQueue.global().async {
+            switch SocketAddress.resolve(host, port: port) {
+            case .success(let addresses): completion(.ready(password: password, addresses: addresses))
+            case .failure(let error): completion(.failed(.unresolvable(error.message)))
+            }
+        }
+    }
+
+    /// Continues with what an attempt needs.
+    func prepared(_ preparation: Preparation, attempt: Int, _ now: Nanoseconds) {
+        guard case .preparing(let deadline) = phase, attempt == self.attempt else { return }
+        self.preparation = nil
+        switch preparation {
+        case .ready(let password, let addresses):
+            (self.password, self.addresses) = (password, addresses)
+            open(deadline, now)
+        case .failed(let reason): fail(reason, now)
+        }
+    }
+
+    private func open(_ deadline: Nanoseconds, _ now: Nanoseconds) {
+        switch address {
+        // Checked when the client was created.
+        case .unix(let path): open(SocketAddress(path: path).map { [$0] } ?? [], deadline, now)
+        case .tcp: open(addresses, deadline, now)
+        case .tls(let host, let port):
+            guard let secureStreams = context.secureStreams else { return fail(.system(EPROTONOSUPPORT), now) }
+            phase = .connecting(.secure(secureStreams.open(host, port)), deadline: deadline)
+        case .sentinels, .cluster: fail(.unresolvable("no single server"), now)
         }
     }
 
@@ -179,6 +232,8 @@ final class RedisConnection {
 
     private func closeLink() {
         watch([])
+        preparation?.cancel()
+        preparation = nil
         link?.end()
         phase = .idle
         parser = nil
@@ -217,7 +272,7 @@ final class RedisConnection {
 
     private func watch(_ events: SocketEvents) {
         guard let descriptor, events != watched else { return }
-        _ = poller.watch(descriptor, from: watched, to: events)
+        _ = context.poller.watch(descriptor, from: watched, to: events)
         watched = events
     }
 
@@ -281,16 +336,6 @@ final class RedisConnection {
         phase = .greeting(link, received: received + 1, deadline: deadline)
         becomeReadyIfGreeted()
         return nil
-    }
-}
-
-extension RedisConfiguration {
-    /// The commands that authenticate, and select the database.
-    var authentication: [[RedisArgument]] {
-        var commands: [[RedisArgument]] = []
-        if let password { commands.append(["AUTH"] + (username.map { [.text($0)] } ?? []) + [.text(password)]) }
-        if database != 0 { commands.append(["SELECT", .number(database)]) }
-        return commands
     }
 }
 #endif

@@ -11,22 +11,24 @@ final class RedisMailbox: Sendable {
         var commands: [RedisCommand] = []
         var added: [Subscription] = []
         var removed: [Int] = []
-        var resolved: [Resolved] = []
+        var prepared: [Prepared] = []
         var hasSecureStreamChanged = false
         var isClosed = false
     }
 
-    /// The addresses of the host, for an attempt of one of the connections.
-    struct Resolved: Sendable {
-        let isForCommands: Bool
+    /// What an attempt of a connection has waited for.
+    struct Prepared: Sendable {
+        let connection: Int
         let attempt: Int
-        let result: Result<[SocketAddress], SocketAddress.Unresolvable>
+        let preparation: RedisConnection.Preparation
     }
 
     private struct State {
         var work = Work()
         var pending = 0
         var refusal: RedisError?
+        /// The nodes of a cluster that own slots; `nil` without a cluster.
+        var masters: [RedisConfiguration.Address]?
         var lastSubscription = 0
         var isSignalled = false
 
@@ -51,14 +53,20 @@ final class RedisMailbox: Sendable {
     /// Why commands are refused at once; `nil` while they are not.
     var refusal: RedisError? { state.withLock { $0.refusal } }
 
-    /// Refuses commands at once from now on.
-    func refuse(_ error: RedisError) { state.withLock { $0.refusal = error } }
+    /// Refuses commands at once from now on, or accepts them again.
+    func setRefusal(_ error: RedisError?) { state.withLock { $0.refusal = error } }
 
-    /// Accepts commands again.
-    func admit() { state.withLock { $0.refusal = nil } }
+    /// The nodes of a cluster that own slots; `nil` without a cluster.
+    var masters: [RedisConfiguration.Address]? { state.withLock { $0.masters } }
 
-    /// A command was completed.
-    func completed() { state.withLock { $0.pending -= 1 } }
+    /// Sets the nodes of a cluster that own slots.
+    func setMasters(_ masters: [RedisConfiguration.Address]) { state.withLock { $0.masters = masters } }
+
+    /// Completes a command that was handed over.
+    func complete(_ command: RedisCommand, _ result: Result<RedisValue, RedisError>) {
+        state.withLock { $0.pending -= 1 }
+        command.completion(result)
+    }
 
     /// Hands commands over, all or none; returns why not.
     func post(_ commands: [RedisCommand]) -> RedisError? {
@@ -75,10 +83,10 @@ final class RedisMailbox: Sendable {
     }
 
     /// Adds a subscription; returns its number.
-    func subscribe(to channel: String, _ receive: @escaping @Sendable (SubscriptionEvent) -> Void) -> Int {
+    func subscribe(to channel: String, bySlot: Bool, _ receive: @escaping @Sendable (SubscriptionEvent) -> Void) -> Int {
         post { work, last in
             last += 1
-            work.added.append(Subscription(id: last, channel: channel, receive: receive))
+            work.added.append(Subscription(id: last, channel: channel, isBySlot: bySlot, receive: receive))
             return last
         }
     }
@@ -86,8 +94,10 @@ final class RedisMailbox: Sendable {
     /// Ends a subscription.
     func unsubscribe(_ id: Int) { post { work, _ in work.removed.append(id) } }
 
-    /// Brings the addresses of the host.
-    func resolved(_ resolved: Resolved) { post { work, _ in work.resolved.append(resolved) } }
+    /// Brings what an attempt of a connection has waited for.
+    func prepared(_ connection: Int, _ attempt: Int, _ preparation: RedisConnection.Preparation) {
+        post { work, _ in work.prepared.append(Prepared(connection: connection, attempt: attempt, preparation: preparation)) }
+    }
 
     /// A TLS connection has something for the thread.
     func secureStreamChanged() { post { work, _ in work.hasSecureStreamChanged = true } }

@@ -9,15 +9,22 @@ import CurlewTransport
 package struct RedisScript: Sendable {
     let source: String
     let digest: String
+    /// Whether it may run twice for one call, the first time without a response, and in the meantime scripts of other processes.
+    let isIdempotent: Bool
 
     /// A script in Lua.
-    package init(_ source: String) {
+    package init(_ source: String, isIdempotent: Bool = false) {
         self.source = source
+        self.isIdempotent = isIdempotent
         digest = SHA1.digest(of: source.utf8).hexDigits
     }
 }
 
 extension RedisClient {
+    /// The argument of a script that publishes by slot in a cluster, where the server can do that (7.0): otherwise each message goes to all
+    /// nodes. The script's keys need the channel's hash tag, and it has `redis.call(redis.REDIS_VERSION_NUM and ARGV[n] or 'PUBLISH', …)`.
+    var publishCommand: RedisArgument { if case .cluster = configuration.address { "SPUBLISH" } else { "PUBLISH" } }
+
     /// Runs a script with its keys, all of one hash tag, and its arguments.
     package func submit(
         _ script: RedisScript, keys: [String], _ arguments: [RedisArgument],
@@ -27,9 +34,10 @@ extension RedisClient {
         let deadline = MonotonicTime.now() + timeout.nanoseconds
         let rest = [.number(keys.count)] + keys.map { RedisArgument.text($0) } + arguments
         // The client need not be retained for the second step: without it there is no response to the first.
-        submit(["EVALSHA", .text(script.digest)] + rest, timeout: timeout, deadline: deadline) { [weak self] result in
+        let isRepeatable = script.isIdempotent
+        submit(["EVALSHA", .text(script.digest)] + rest, timeout, deadline, isRepeatable: isRepeatable) { [weak self] result in
             guard let self, case .failure(.refused(_, "NOSCRIPT", _)) = result else { return completion(result) }
-            submit(["EVAL", .text(script.source)] + rest, timeout: timeout, deadline: deadline, completion)
+            submit(["EVAL", .text(script.source)] + rest, timeout, deadline, isRepeatable: isRepeatable, completion)
         }
     }
 
@@ -43,6 +51,23 @@ extension RedisClient {
     /// Runs a script, and blocks until its result has arrived, at most for the timeout.
     package func block(_ script: RedisScript, keys: [String], _ arguments: [RedisArgument]) throws(RedisError) -> RedisValue {
         try blocking("EVALSHA") { submit(script, keys: keys, arguments, completion: $0) }
+    }
+
+    /// Waits until a replica has what was written to the server of a key, at most for half of the timeout, so that a fail-over does not lose it.
+    /// Commands after it wait too: for what is written seldom. Nothing without sentinels or a cluster, and no error without a replica.
+    func awaitReplica(of key: String) async {
+        switch configuration.address {
+        case .unix, .tcp, .tls: return
+        case .sentinels, .cluster: break
+        }
+        let timeout = configuration.commandTimeout
+        let deadline = MonotonicTime.now() + timeout.nanoseconds
+        let command: [RedisArgument] = ["WAIT", 1, .number((timeout / 2).atLeastOneMillisecond)]
+        _ = await withCheckedContinuation { continuation in
+            submit(command, timeout, deadline, slot: HashSlot.slot(of: key.utf8), isRepeatable: false) {
+                continuation.resume(returning: $0)
+            }
+        }
     }
 
     /// The key of what a store has under a name: with the prefix, and the name as its hash tag, so that all keys of one name are in one slot

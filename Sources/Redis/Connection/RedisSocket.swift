@@ -25,9 +25,10 @@ struct SocketAddress: Sendable {
         self.bytes = bytes
     }
 
-    /// Resolves a host, which blocks; the system's message if that fails.
-    static func resolve(_ host: String, port: Int) -> Result<[SocketAddress], Unresolvable> {
+    /// Resolves a host, which blocks unless only an address in digits is taken; the system's message if that fails.
+    static func resolve(_ host: String, port: Int, onlyDigits: Bool = false) -> Result<[SocketAddress], Unresolvable> {
         var hints = addrinfo()
+        hints.ai_flags = onlyDigits ? AI_NUMERICHOST : 0
         hints.ai_socktype = streamSocketType
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host, "\(port)", &hints, &list)

@@ -7,22 +7,23 @@ import CurlewTransport
 /// Makes the TLS connections of a client, on a transport of its own. Confined to the client's thread.
 final class SecureStreams {
     private let transport = CurlTransport()
-    private let request: StreamTransferRequest
+    private let options: TransferOptions
     private let didChange: @Sendable () -> Void
 
     /// - Parameter didChange: called on the transport's thread when one of the connections has something for the client's thread.
-    init(_ configuration: RedisConfiguration, host: String, port: Int, didChange: @escaping @Sendable () -> Void) {
+    init(_ configuration: RedisConfiguration, didChange: @escaping @Sendable () -> Void) {
         var options = TransferOptions()
         options.tls = configuration.tls
         options.proxy = .none
         // The client's own limit ends an attempt before libcurl does, for one reason whichever part of it was slow.
         options.connectTimeout = nil
-        request = StreamTransferRequest(host: host, port: port, isSecure: true, options: options)
+        self.options = options
         self.didChange = didChange
     }
 
     /// Begins to connect.
-    func open() -> SecureStream {
+    func open(_ host: String, _ port: Int) -> SecureStream {
+        let request = StreamTransferRequest(host: host, port: port, isSecure: true, options: options)
         let stream = SecureStream(didChange: didChange)
         stream.run(transport.makeStream(request, id: 0, observer: stream))
         return stream

@@ -18,23 +18,33 @@ package enum SubscriptionEvent: Sendable {
 struct Subscription: Sendable {
     let id: Int
     let channel: String
+    /// Whether its messages are published to the slot of the channel's name, where the server can do that.
+    let isBySlot: Bool
     let receive: @Sendable (SubscriptionEvent) -> Void
 }
 
-/// The connection of the subscriptions, established with the first one. Confined to the client's thread.
-final class SubscriptionChannel: ConnectionUser {
+/// The connection of the subscriptions to a server, established with the first one. Confined to the client's thread.
+final class SubscriptionChannel: RedisChannel {
     let connection: RedisConnection
+    private let isInCluster: Bool
     private var subscriptions: [Int: Subscription] = [:]
     /// The channels that were subscribed to on this connection, and whether the server has confirmed that.
     private var channels: [String: Bool] = [:]
-    private var lastReceived: Nanoseconds = 0
-    private var pinged: Nanoseconds?
-    private var now: Nanoseconds = 0
+    private var liveness: Liveness
+    /// Whether the server has messages by slot (`SPUBLISH`, from 7.0 on): known by the variable of scripts by which they choose it too.
+    private var hasSlots = false
+    var now: Nanoseconds = 0
+    /// The server has refused a subscription, or ended it: its slot may be another server's.
+    var wasRefused = false
 
-    init(_ connection: RedisConnection) {
+    init(_ connection: RedisConnection, isInCluster: Bool) {
         self.connection = connection
+        self.isInCluster = isInCluster
+        liveness = Liveness(limit: connection.configuration.silenceLimit.nanoseconds)
         connection.user = self
     }
+
+    var isEmpty: Bool { subscriptions.isEmpty }
 
     func add(_ subscription: Subscription, _ now: Nanoseconds) {
         self.now = now
@@ -44,54 +54,51 @@ final class SubscriptionChannel: ConnectionUser {
         case true?: subscription.receive(.began)
         case false?: break
         case nil:
-            subscribe(to: [subscription.channel])
+            subscribe([subscription])
             connection.flush(now)
         }
     }
 
     func remove(_ id: Int, _ now: Nanoseconds) {
-        guard let channel = subscriptions.removeValue(forKey: id)?.channel, connection.isReady,
-            !subscriptions.values.contains(where: { $0.channel == channel })
+        guard let removed = subscriptions.removeValue(forKey: id), connection.isReady,
+            !subscriptions.values.contains(where: { $0.channel == removed.channel })
         else { return }
-        channels[channel] = nil
-        connection.append(["UNSUBSCRIBE", .text(channel)])
+        channels[removed.channel] = nil
+        connection.append([isBySlot(removed) ? "SUNSUBSCRIBE" : "UNSUBSCRIBE", .text(removed.channel)])
         connection.flush(now)
     }
 
-    private func subscribe(to names: Set<String>) {
-        for name in names { channels[name] = false }
-        if !names.isEmpty { connection.append(["SUBSCRIBE"] + names.map { .text($0) }) }
+    /// Removes a subscription that another server gets.
+    func withdraw(_ id: Int, _ now: Nanoseconds) {
+        let subscription = subscriptions[id]
+        let isConfirmed = subscription.map { channels[$0.channel] == true } ?? false
+        remove(id, now)
+        if isConfirmed { subscription?.receive(.ended) }
     }
 
-    private var silenceLimit: Nanoseconds { connection.configuration.silenceLimit.nanoseconds }
+    private func isBySlot(_ subscription: Subscription) -> Bool { hasSlots && subscription.isBySlot }
 
-    /// Handles what the poller has reported.
-    func handle(_ events: SocketEvents, _ now: Nanoseconds) {
-        self.now = now
-        connection.handle(events, now)
-    }
-
-    /// Handles what has happened on a TLS connection, if anything has.
-    func handleSecureStream(_ now: Nanoseconds) {
-        self.now = now
-        connection.handleSecureStream(now)
+    private func subscribe(_ subscriptions: some Collection<Subscription>) {
+        let plain = Set(subscriptions.filter { !isBySlot($0) }.map(\.channel))
+        if !plain.isEmpty { connection.append(["SUBSCRIBE"] + plain.map { .text($0) }) }
+        // One at a time, as those of a command have to be in one slot.
+        let sharded = Set(subscriptions.filter { isBySlot($0) }.map(\.channel))
+        for name in sharded { connection.append(["SSUBSCRIBE", .text(name)]) }
+        for name in plain.union(sharded) { channels[name] = false }
     }
 
     /// The time at which ``advance(_:)`` has something to do.
-    var nextTime: Nanoseconds? {
-        guard connection.isReady else { return connection.nextTime }
-        return (pinged ?? lastReceived) + silenceLimit
-    }
+    var nextTime: Nanoseconds? { connection.isReady ? liveness.nextTime : connection.nextTime }
 
     /// Checks a silent connection by PING, and ends one that does not respond to that.
     func advance(_ now: Nanoseconds) {
         self.now = now
         connection.advance(now)
         guard connection.isReady else { return }
-        if let pinged {
-            if pinged + silenceLimit <= now { connection.fail(.silent, now) }
-        } else if lastReceived + silenceLimit <= now {
-            pinged = now
+        switch liveness.advance(now) {
+        case .none: break
+        case .fail: connection.fail(.silent, now)
+        case .ping:
             connection.append(["PING"])
             connection.flush(now)
         }
@@ -107,40 +114,52 @@ final class SubscriptionChannel: ConnectionUser {
     private func lose() {
         let confirmed = channels.filter(\.value)
         channels = [:]
-        pinged = nil
         for subscription in subscriptions.values where confirmed[subscription.channel] == true { subscription.receive(.ended) }
     }
 
     // MARK: ConnectionUser
 
-    var greeting: [[RedisArgument]] { connection.configuration.authentication }
+    var greeting: [[RedisArgument]] {
+        connection.authentication + (isInCluster ? [["EVAL", "return redis.REDIS_VERSION_NUM and 1 or 0", 0]] : [])
+    }
 
     func receiveGreeting(_ value: RedisValue, at index: Int) -> RedisError.Reason? {
         switch value {
-        case .status("OK"): nil
-        case .error(let message): .rejected(message)
-        default: .notRedis("an unexpected response to the first commands")
+        case .integer(let number) where isInCluster && index == connection.authentication.count:
+            hasSlots = number == 1
+            return nil
+        case .status("OK"): return nil
+        case .error(let message): return .rejected(message)
+        default: return .notRedis("an unexpected response to the first commands")
         }
     }
 
     func didBecomeReady() {
-        lastReceived = now
-        subscribe(to: Set(subscriptions.values.map(\.channel)))
+        liveness.received(now)
+        subscribe(subscriptions.values)
         connection.flush(now)
     }
 
     func receive(_ value: RedisValue) -> RedisError.Reason? {
-        (lastReceived, pinged) = (MonotonicTime.now(), nil)
-        if case .error(let message) = value { return .rejected(message) }
+        liveness.received(MonotonicTime.now())
+        if case .error(let message) = value {
+            wasRefused = true
+            return .rejected(message)
+        }
         guard let parts = value.elements, let kind = parts.first?.text else { return .notRedis("a response that is no message") }
         switch (kind, parts.count) {
-        case ("subscribe", 3):
+        case ("subscribe", 3), ("ssubscribe", 3):
             guard let channel = parts[1].text, channels[channel] != nil else { return nil }
             channels[channel] = true
             for subscription in subscriptions.values where subscription.channel == channel { subscription.receive(.began) }
-        case ("message", 3):
+        case ("message", 3), ("smessage", 3):
             guard let channel = parts[1].text, let data = parts[2].data else { return .notRedis("a message without text") }
             for subscription in subscriptions.values where subscription.channel == channel { subscription.receive(.message(data)) }
+        case ("sunsubscribe", 3):
+            // Without a request: the slot is another server's now.
+            guard let channel = parts[1].text, channels[channel] != nil else { return nil }
+            wasRefused = true
+            return .notMaster
         case ("unsubscribe", 3), ("pong", 2): break
         default: return .notRedis("a message of the kind \(kind.prefix(20))")
         }

@@ -29,7 +29,7 @@ final class RedisPlace: SharedPlace {
         local t = redis.call('TIME')
         local next = string.format('%.0f', math.max(t[1] * 1000000 + t[2], tonumber(last or '0') + 1))
         redis.call('HSET', KEYS[1], 'r', next, 'v', ARGV[2])
-        redis.call('PUBLISH', ARGV[3], next)
+        redis.call(redis.REDIS_VERSION_NUM and ARGV[4] or 'PUBLISH', ARGV[3], next)
         return next
         """)
 
@@ -45,7 +45,7 @@ final class RedisPlace: SharedPlace {
         path = client.key(store, name)
         channel = client.key("\(store)-changes", name)
         format = ValueFormat(keys: keys)
-        let begun = client.subscribe(to: channel) { [weak self] event in self?.receive(event) }
+        let begun = client.subscribe(to: channel, bySlot: true) { [weak self] event in self?.receive(event) }
         subscription.withLock { $0 = begun }
     }
 
@@ -115,7 +115,8 @@ final class RedisPlace: SharedPlace {
         if case .revision(let revision)? = version { last = "\(revision)" }
         let generation = known.withLock { $0.generation }
         let value = try client.block(
-            Self.replacing, keys: [path], [.text(last), .bytes(try format.encode(Data(bytes), for: path)), .text(channel)])
+            Self.replacing, keys: [path],
+            [.text(last), .bytes(try format.encode(Data(bytes), for: path)), .text(channel), client.publishCommand])
         guard value.text != "" else {
             // The server has another version, whose message may not have been received yet.
             known.withLock { known in

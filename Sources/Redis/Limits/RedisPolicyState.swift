@@ -35,7 +35,7 @@ public struct RedisPolicyState: SharedPolicyState {
         elseif lasting == 0 then
             redis.call('HDEL', KEYS[1], ARGV[1])
         end
-        redis.call('PUBLISH', ARGV[3], ARGV[2])
+        redis.call(redis.REDIS_VERSION_NUM and ARGV[6] or 'PUBLISH', ARGV[3], ARGV[2])
         return 1
         """)
 
@@ -53,7 +53,7 @@ public struct RedisPolicyState: SharedPolicyState {
             end
         end
         return found
-        """)
+        """, isIdempotent: true)
 
     /// The entries beyond which those that have ended are removed before others are added.
     private static let crowded = 1_024
@@ -85,6 +85,7 @@ public struct RedisPolicyState: SharedPolicyState {
             Self.telling, keys: [place],
             [
                 .text("\(change.policy)\n\(change.group)"), .bytes(data), .text(channel), .number(lasting), .number(Self.crowded),
+                client.publishCommand,
             ]
         ) { _ in }
     }
@@ -128,7 +129,7 @@ private final class PolicyFollower: Sendable {
     }
 
     func follow(_ client: RedisClient, _ channel: String) {
-        let subscription = client.subscribe(to: channel) { [weak self] event in self?.handle(event) }
+        let subscription = client.subscribe(to: channel, bySlot: true) { [weak self] event in self?.handle(event) }
         state.withLock { $0.subscription = subscription }
     }
 
