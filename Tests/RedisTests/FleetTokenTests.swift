@@ -100,11 +100,11 @@ private final class TokenService: Sendable {
         let client = try server.client()
         let first = FleetToken(client, name: "fenced", lease: .milliseconds(50))
         let second = FleetToken(client, name: "fenced", lease: .seconds(60))
-        guard case .refresh(let old, nil) = try await first.claim(known: 0) else { return #expect(Bool(false)) }
+        guard case .refresh(let old, nil, 0) = try await first.claim(known: 0) else { return #expect(Bool(false)) }
         var taken: Int?
         while taken == nil {
             switch try await second.claim(known: 0) {
-            case .refresh(let fence, _): taken = fence
+            case .refresh(let fence, _, _): taken = fence
             case .wait(let time): #expect(time <= 50)
             default: #expect(Bool(false))
             }

@@ -13,12 +13,14 @@ import CurlewTransport
 /// ```
 ///
 /// A process that needs a credential takes the one on the server, if that is another one than it had. Otherwise it takes the lease of the
-/// refresh, which it renews while it refreshes, and stores the result; the others wait for it. A holder that dies is replaced when its lease
-/// ends; what it might store later is refused by its fencing number. A refused refresh is recorded on the server, and the others fail with
-/// ``FleetTokenError/refused(_:)``; one that fails otherwise is tried by the next process.
+/// refresh, which it renews while it refreshes, and stores the result; the others wait for it. A holder that dies is replaced when its
+/// lease ends; what it might store later is refused by its fencing number. With sentinels or a cluster, a lease and a credential are used
+/// when a replica has them, for which the server waits half of ``RedisConfiguration/commandTimeout`` at most. A refused refresh is recorded
+/// on the server, and the others fail with ``FleetTokenError/refused(_:)``; one that fails otherwise is tried by the next process.
 ///
 /// If the server is unavailable, ``whenUnavailable`` decides, after ``RedisConfiguration/commandTimeout`` at most. A credential whose refresh
-/// succeeded but could not be stored is used by this process, and stored with the next refresh.
+/// succeeded but could not be stored is used by this process, which tries to store it until the lease ends. A fail-over that takes longer than
+/// the lease may have another process refresh with what the first one has replaced.
 ///
 /// Thread-safe.
 public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthenticator where Base.Credential: Codable {
@@ -121,10 +123,14 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
 
     private func decoded(_ data: Data) throws(RedisError) -> (value: Data, Credential) {
         let value = try format.decode(data, of: token.key)
+        return (value, try credential(from: value))
+    }
+
+    private func credential(from value: Data) throws(RedisError) -> Credential {
         guard let credential = try? JSONDecoder().decode(Credential.self, from: value) else {
             throw .unreadableValue(key: token.key, .damaged)
         }
-        return (value, credential)
+        return credential
     }
 
     private func shared(replacing expired: Credential?, for manager: SessionManager) async throws -> Credential {
@@ -145,8 +151,11 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
                 guard now < deadline else { throw FleetTokenError.timedOut(after: longestWait) }
                 try await Task.sleep(nanoseconds: min(pause, deadline - now, Duration.milliseconds(max(milliseconds, 1)).nanoseconds))
                 pause = min(pause * 2, 100_000_000)
-            case .refresh(let fence, let data):
-                let current = try data.map { try decoded($0).1 } ?? expired
+            case .refresh(let fence, let data, let generation):
+                // What a fail-over has lost, and this process has: the stored one may be valid no longer.
+                let newer = last.withLock { last in last.flatMap { $0.generation > generation ? $0.value : nil } }
+                let stored = try newer ?? data.map { try decoded($0).value }
+                let current = try stored.map { try credential(from: $0) } ?? expired
                 if let credential = try await refresh(current, fence, manager) { return credential }
                 // Another process has the next lease: what it stores is newer.
                 known = 0
@@ -177,12 +186,14 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
             throw error
         }
         let value = try encoded(credential)
+        let stored = try format.encode(value, for: token.key)
         do {
-            guard try await token.complete(fence, try format.encode(value, for: token.key)) else { return nil }
-            last.withLock { $0 = (value, fence) }
+            guard try await token.complete(fence, stored) else { return nil }
         } catch {
-            // Obtained, and not stored: it is this process' until the next refresh.
+            // Obtained, and not stored: it is this process' until the lease can be completed, or the next refresh.
+            Task { [token] in await token.completeLater(fence, stored) }
         }
+        last.withLock { $0 = (value, fence) }
         return credential
     }
 }

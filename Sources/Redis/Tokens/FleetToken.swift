@@ -2,6 +2,7 @@
 #if Redis
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTransport
 
 /// A credential on the server, with the lease of the process that refreshes it. Thread-safe.
 struct FleetToken: Sendable {
@@ -13,13 +14,14 @@ struct FleetToken: Sendable {
         case fail(String)
         /// Wait: another process refreshes, and its lease ends in this number of milliseconds.
         case wait(Int)
-        /// Refresh, and complete with this fencing number; with the stored credential.
-        case refresh(fence: Int, Data?)
+        /// Refresh, and complete with this fencing number; with the stored credential and its generation.
+        case refresh(fence: Int, Data?, generation: Int)
     }
 
     private static let now = "local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
 
-    /// The newest generation and its value; the number of the last lease, its holder and end; the refusal of a generation and its end.
+    /// The newest generation and its value; the number of the last lease, its holder and end; the refusal of a generation and its end. A number
+    /// is greater than all that the process knows, also on another server that has lost the last ones, or whose clock is slow.
     private static let claim = RedisScript(
         now + """
             local h = redis.call('HMGET', KEYS[1], 'value', 'generation', 'fence', 'holder', 'until', 'refusal', 'refused', 'told')
@@ -27,10 +29,13 @@ struct FleetToken: Sendable {
             if h[1] and generation > known then return {'use', generation, h[1]} end
             if h[6] and tonumber(h[7]) == generation and tonumber(h[8]) > now then return {'fail', h[6]} end
             if h[4] and tonumber(h[5]) > now then return {'wait', tonumber(h[5]) - now} end
-            local fence = math.max(tonumber(h[3] or '0') + 1, now)
+            local fence = math.max(tonumber(h[3] or '0') + 1, now, known + 1)
             redis.call('HSET', KEYS[1], 'fence', fence, 'holder', ARGV[1], 'until', now + ARGV[2])
-            return {'refresh', fence, h[1]}
+            return {'refresh', fence, generation, h[1]}
             """)
+
+    // Claiming and sharing are not idempotent: a second run would find the lease of the first, or be another generation. The others depend on
+    // the fencing number, and do the same again, or nothing.
 
     /// Changes the credential, if no later lease was granted.
     private static let complete = RedisScript(
@@ -39,7 +44,7 @@ struct FleetToken: Sendable {
         redis.call('HSET', KEYS[1], 'value', ARGV[2], 'generation', ARGV[1])
         redis.call('HDEL', KEYS[1], 'holder', 'until', 'refusal', 'refused', 'told')
         return 1
-        """)
+        """, isIdempotent: true)
 
     private static let refuse = RedisScript(
         now + """
@@ -47,21 +52,21 @@ struct FleetToken: Sendable {
             redis.call('HSET', KEYS[1], 'refusal', ARGV[2], 'refused', redis.call('HGET', KEYS[1], 'generation') or '0', 'told', now + ARGV[3])
             redis.call('HDEL', KEYS[1], 'holder', 'until')
             return 1
-            """)
+            """, isIdempotent: true)
 
     private static let release = RedisScript(
         """
         if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 0 end
         redis.call('HDEL', KEYS[1], 'holder', 'until')
         return 1
-        """)
+        """, isIdempotent: true)
 
     private static let renew = RedisScript(
         now + """
             if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] or not redis.call('HGET', KEYS[1], 'holder') then return 0 end
             redis.call('HSET', KEYS[1], 'until', now + ARGV[2])
             return 1
-            """)
+            """, isIdempotent: true)
 
     private static let share = RedisScript(
         now + """
@@ -94,7 +99,11 @@ struct FleetToken: Sendable {
             if let generation = parts[1].integer, let data = parts[2].data { return .use(data, generation: generation) }
         case ("fail"?, 2): return .fail(parts[1].text ?? "")
         case ("wait"?, 2): if let time = parts[1].integer { return .wait(time) }
-        case ("refresh"?, 2...): if let fence = parts[1].integer { return .refresh(fence: fence, parts.count > 2 ? parts[2].data : nil) }
+        case ("refresh"?, 3...):
+            guard let fence = parts[1].integer, let generation = parts[2].integer else { break }
+            // Before the refresh begins: a fail-over that loses the lease would have another process begin a second one.
+            await client.awaitReplica(of: key)
+            return .refresh(fence: fence, parts.count > 3 ? parts[3].data : nil, generation: generation)
         default: break
         }
         throw .unexpectedResponse(command: "EVALSHA")
@@ -102,7 +111,20 @@ struct FleetToken: Sendable {
 
     /// Stores the credential of a refresh; `false` if another lease was granted meanwhile.
     func complete(_ fence: Int, _ value: Data) async throws(RedisError) -> Bool {
-        try await client.run(Self.complete, keys: [key], [.number(fence), .bytes(value)]) == .integer(1)
+        guard try await client.run(Self.complete, keys: [key], [.number(fence), .bytes(value)]) == .integer(1) else { return false }
+        await client.awaitReplica(of: key)
+        return true
+    }
+
+    /// Tries to store the credential of a refresh until another lease was granted, or this one has ended.
+    func completeLater(_ fence: Int, _ value: Data) async {
+        let deadline = MonotonicTime.now() + lease.nanoseconds
+        while MonotonicTime.now() < deadline {
+            try? await Task.sleep(nanoseconds: min(lease.nanoseconds / 20, 100_000_000))
+            if (try? await complete(fence, value)) != nil { return }
+            // A server that has come back, or was replaced, may have the lease still.
+            _ = try? await renew(fence)
+        }
     }
 
     /// Records for a time that the refresh was refused, and ends the lease.
@@ -125,6 +147,7 @@ struct FleetToken: Sendable {
         guard let generation = try await client.run(Self.share, keys: [key], [.bytes(value)]).integer else {
             throw .unexpectedResponse(command: "EVALSHA")
         }
+        await client.awaitReplica(of: key)
         return generation
     }
 
