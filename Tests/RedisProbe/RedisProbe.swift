@@ -13,12 +13,16 @@ import CurlewTransport
 /// prints what it has found as lines of `name=number`.
 ///
 ///     curlew-redis-probe limit SOCKET RATE SECONDS LEASE   takes permits of one limit, two at a time; prints how many were "granted"
+///     curlew-redis-probe outlast PLACE RATE SECONDS        takes permits as `limit` does, also after errors; prints how many were "granted",
+///                                                          how many calls "failed", and the longest "gap" between two grants, in nanoseconds
 ///     curlew-redis-probe send SOCKET URL RATE SECONDS      sends requests under one limit, 10 at a time; prints how many were "right"
 ///     curlew-redis-probe token SOCKET URL COUNT            sends requests with the fleet's token; prints how many were "right"
 ///     curlew-redis-probe cache SOCKET URL COUNT LEASE      sends equal requests at once with the fleet's cache; prints how many were "right"
 ///     curlew-redis-probe break SOCKET URL                  sends requests until the breaker refuses one; prints that as "refused"
 ///     curlew-redis-probe late SOCKET URL                   waits to be told of an open breaker, and sends a request; prints "refused" if it was
 ///     curlew-redis-probe changes SOCKET COUNT              prints the time of each change of the cache that it is told, in nanoseconds
+///
+/// PLACE is a socket, `sentinels:NAME:PORT,PORT…` or `cluster:PORT,PORT…` on loopback.
 ///
 /// `limit` and `send` print too when they "began", and `limit` when it "ended", in nanoseconds of the monotonic clock, which all processes of a
 /// machine have in common: processes do not begin at the same moment.
@@ -27,14 +31,16 @@ enum RedisProbe {
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count >= 4 else { exit(64) }
-        var configuration = RedisConfiguration(.unix(path: arguments[2]))
+        var configuration = RedisConfiguration(address(arguments[2]))
         // Patient: what is measured is what is shared, on a machine that may be busy.
-        configuration.commandTimeout = .seconds(5)
-        configuration.silenceLimit = .seconds(10)
+        configuration.commandTimeout = arguments[1] == "outlast" ? .milliseconds(500) : .seconds(5)
+        configuration.silenceLimit = arguments[1] == "outlast" ? .milliseconds(500) : .seconds(10)
         let client = try RedisClient(configuration)
+        if arguments[1] == "outlast" { while (try? await client.ping()) == nil { await Task.yield() } }
         try await client.ping()
         switch (arguments[1], arguments.count) {
         case ("limit", 6): try await limit(client, Int(arguments[3]) ?? 1, .seconds(Int(arguments[4]) ?? 1), Int(arguments[5]) ?? 1)
+        case ("outlast", 5): await outlast(client, Int(arguments[3]) ?? 1, .seconds(Int(arguments[4]) ?? 1))
         case ("send", 6): await send(client, arguments[3], Int(arguments[4]) ?? 1, .seconds(Int(arguments[5]) ?? 1))
         case ("token", 5): try await token(client, arguments[3], Int(arguments[4]) ?? 1)
         case ("cache", 6): try await cache(client, arguments[3], Int(arguments[4]) ?? 1, .milliseconds(Int(arguments[5]) ?? 1))
@@ -81,6 +87,44 @@ enum RedisProbe {
         report("began", Int(start))
         report("ended", Int(end))
         report("granted", granted)
+    }
+
+    private static func address(_ text: String) -> RedisConfiguration.Address {
+        let parts = text.split(separator: ":").map { String($0) }
+        func servers(_ ports: String) -> [RedisConfiguration.Address] {
+            ports.split(separator: ",").map { .tcp(host: "127.0.0.1", port: Int($0) ?? 0) }
+        }
+        switch (parts.first, parts.count) {
+        case ("sentinels"?, 3): return .sentinels(servers(parts[2]), master: parts[1])
+        case ("cluster"?, 2): return .cluster(servers(parts[1]))
+        default: return .unix(path: text)
+        }
+    }
+
+    private static func outlast(_ client: RedisClient, _ rate: Int, _ time: Duration) async {
+        let store = RedisRateLimitStore(client)
+        let limit = RateLimit(rate, burst: max(rate / 50, 1))
+        begin()
+        let start = MonotonicTime.now()
+        let end = start + time.nanoseconds
+        var (granted, failed, last, gap) = (0, 0, start, Nanoseconds(0))
+        while MonotonicTime.now() < end {
+            switch try? await store.acquire(1, of: "fleet", limit: limit) {
+            case .granted(let count, _)?:
+                granted += count
+                let now = MonotonicTime.now()
+                (gap, last) = (max(gap, now - last), now)
+            case .wait(let time)?: try? await Task.sleep(for: time)
+            case nil:
+                failed += 1
+                try? await Task.sleep(for: .milliseconds(1))
+            }
+        }
+        report("began", Int(start))
+        report("ended", Int(MonotonicTime.now()))
+        report("granted", granted)
+        report("failed", failed)
+        report("gap", Int(gap))
     }
 
     private static func send(_ client: RedisClient, _ url: String, _ rate: Int, _ time: Duration) async {

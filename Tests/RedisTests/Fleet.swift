@@ -7,8 +7,13 @@ struct Fleet {
     let processes: [ChildProcess]
 
     init(_ count: Int, _ command: String, on server: RedisServer, _ arguments: String...) async throws {
+        try await self.init(count, command, at: server.socket, arguments)
+    }
+
+    /// Starts processes with servers at a place, as the probe names it.
+    init(_ count: Int, _ command: String, at place: String, _ arguments: [String]) async throws {
         let path = try Probe.path(of: "curlew-redis-probe")
-        processes = try (0..<count).map { _ in try ChildProcess(path, [command, server.socket] + arguments) }
+        processes = try (0..<count).map { _ in try ChildProcess(path, [command, place] + arguments) }
         for process in processes {
             guard await process.readLine() == "ready=1" else { throw TestError("a process of the fleet ended before it was ready") }
         }
