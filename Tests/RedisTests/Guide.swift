@@ -34,6 +34,16 @@ func configuration(authority: String, certificate: ClientCertificate) -> RedisCo
 }
 // end
 
+// snippet: sentinels
+func fleetConfiguration(password: @escaping @Sendable () async throws -> String) -> RedisConfiguration {
+    let sentinels = (1...3).map { RedisConfiguration.Address.tls(host: "sentinel\($0).example.org", port: 26_379) }
+    var configuration = RedisConfiguration(.sentinels(sentinels, master: "service"))
+    configuration.credentials = RedisCredentials(username: "app", password: password)
+    configuration.sentinelCredentials = RedisCredentials(username: "watcher", password: "…")
+    return configuration
+}
+// end
+
 /// An authenticator of the program.
 final class ServiceAuthenticator: AsyncAuthenticator {
     struct Token: AuthenticationCredential, Codable, Sendable {

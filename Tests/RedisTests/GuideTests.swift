@@ -33,5 +33,13 @@ import Testing
         #expect(configuration.tls.certificateAuthorityFile == "/nonexistent/ca.pem")
         #expect(configuration.tls.clientCertificate != nil)
     }
+
+    @Test("the configuration of the article with sentinels can be used") func sentinels() throws {
+        let configuration = fleetConfiguration { "password" }
+        #expect(
+            configuration.address.description
+                == "service of sentinel1.example.org:26379, sentinel2.example.org:26379, sentinel3.example.org:26379")
+        try RedisClient(configuration).close()
+    }
 }
 #endif
