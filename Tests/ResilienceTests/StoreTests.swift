@@ -93,6 +93,27 @@ private final class TestState: SharedPolicyState {
         #expect(store.calls.read { $0 } == [1, 1])
     }
 
+    // A5.1
+    @Test("a store that has refused for long is asked again after some seconds, as the hold may have ended elsewhere")
+    func endedHold() async throws {
+        let store = TestStore(.wait(.seconds(3_600)), .granted(1, validFor: .seconds(1)))
+        let limiter = RateLimiter(RateLimit(1, per: .seconds(10), burst: 1), name: "api", maximumWait: .seconds(1), store: store)
+        let session = ScriptedSession(Resilience(rateLimiter: limiter))
+        for _ in 0..<2 {
+            let isRefused = await fails(session.request()) {
+                guard case CurlewError.transferFailed(let failure) = $0 else { return false }
+                return failure.kind == .rateLimited && failure.retryAfter == .seconds(3_600)
+            }
+            #expect(isRefused)
+        }
+        #expect(store.calls.read { $0 } == [1])
+        await session.clock.advance(by: .seconds(6))
+        async let value = session.request().serializingData().value
+        await session.exchange(0).respond()
+        #expect(try await value.isEmpty)
+        #expect(store.calls.read { $0 } == [1, 1])
+    }
+
     @Test("a store that fails is open, closed or replaced, as it is set", arguments: [RateLimiter.StoreFailure.open, .closed, .local])
     func failure(_ setting: RateLimiter.StoreFailure) async throws {
         let events = Events()

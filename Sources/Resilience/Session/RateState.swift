@@ -8,8 +8,9 @@ struct RateState: Sendable {
     var local: RateLimiterState
     var leased = 0
     var leaseEnd = Duration.zero
-    /// Until when the store has no permit, as it has said.
+    /// Until when the store has no permit, as it has said, and until when it is believed.
     private var storeWait = Duration.zero
+    private var storeWord = Duration.zero
     var waiting: [(transfer: PolicyTransfer, wait: Int)] = []
     var isAsking = false
     private let maximumWait: Duration
@@ -25,13 +26,14 @@ struct RateState: Sendable {
     mutating func acquire(at now: Duration) -> RateLimiterState.Decision? {
         guard isLeased else { return local.acquire(at: now, maximumWait: maximumWait) }
         if takeLeased(at: now) { return .granted }
-        let hold = max(local.remainingHold(at: now), storeWait - now)
+        let hold = max(local.remainingHold(at: now), now < storeWord ? storeWait - now : .zero)
         return hold <= maximumWait ? nil : .refused(retryAfter: hold)
     }
 
     /// The store has no permit before a delay has passed. Returns those that wait and for which that is too long, and whether others are left.
     mutating func storeWaits(_ delay: Duration, at now: Duration) -> (late: [(PolicyTransfer, Int)], isAsking: Bool) {
         storeWait = now + delay
+        storeWord = now + min(delay, StoreAsker.longestPause)
         let latest = storeWait - maximumWait
         func isLate(_ waiter: (transfer: PolicyTransfer, wait: Int)) -> Bool {
             waiter.transfer.state.withLock { $0.wait.map { $0.number == waiter.wait && $0.began < latest } ?? false }
@@ -58,7 +60,7 @@ struct RateState: Sendable {
 /// Asks a store for the permits of a group, one call at a time, for all transfers that wait.
 enum StoreAsker {
     /// The longest time between two calls for a group that has to wait, so that the end of a hold elsewhere is noticed.
-    private static let longestPause = Duration.seconds(5)
+    static let longestPause = Duration.seconds(5)
 
     static func ask(
         for transfer: PolicyTransfer, _ wait: Int, _ policy: RateLimiter, _ slot: GroupSlot<RateState>, _ transport: PolicyTransport
