@@ -208,7 +208,7 @@ import Testing
         server.state.update { $0.gate = gate }
         var options = OAuthAuthenticator.Options()
         #expect(options.renewalTimeout == .seconds(30))
-        options.renewalTimeout = .milliseconds(200)
+        options.renewalTimeout = .seconds(2)
         let manager = makeManager(OAuthAuthenticator(server.client(), store: MemoryTokenStore(.expired()), options: options))
         guard case OAuthError.refreshOutcomeUnknown(CurlewError.transferFailed(let failure))? = await status(server, manager).error else {
             Issue.record("the outcome is known")
@@ -221,7 +221,7 @@ import Testing
             return ""
         }
         let other = makeManager(OAuthAuthenticator(server.client(), renewingBy: slow, options: options))
-        guard case OAuthError.timedOut(after: .milliseconds(200))? = await status(server, other).error else {
+        guard case OAuthError.timedOut(after: .seconds(2))? = await status(server, other).error else {
             Issue.record("the grant has no limit")
             return
         }

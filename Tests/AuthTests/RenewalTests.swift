@@ -128,6 +128,35 @@ private final class FullStore: TokenStore {
         #expect(server.requestCount == 1)
     }
 
+    // A4.2
+    @Test func `a token is not refreshed in what a long search has left of the time, but by the next renewal`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let issuer = Monitor("")
+        let server = try LoopbackServer { request, connection in
+            if request.path == "/token" { return try .json(["access_token": "new", "token_type": "Bearer"]) }
+            connection.wait(until: gate)
+            return try .json(["issuer": issuer.read { $0 }, "token_endpoint": issuer.read { $0 } + "/token"])
+        }
+        defer { server.stop() }
+        issuer.update { $0 = server.url("") }
+        let client = OAuthClient(id: "app", server: .issuer(server.url("")), configuration: makeConfiguration())
+        var options = OAuthAuthenticator.Options()
+        options.renewalTimeout = .seconds(4)
+        let authenticator = OAuthAuthenticator(client, store: FullStore(.expired()), options: options)
+        async let first = AuthTests.error { try await renew(authenticator) }
+        #expect(await gate.arrivals(1))
+        try await Task.sleep(for: .seconds(2.5))
+        gate.open()
+        guard case OAuthError.timedOut(.seconds(4))? = await first else {
+            Issue.record("refreshed in a second and a half")
+            return
+        }
+        _ = try await client.metadata()
+        #expect(server.requestCount == 1)
+        #expect(try await renew(authenticator).accessToken == "new")
+    }
+
     /// Tokens as a server has issued them, of a sign-in of their own.
     private func signedIn(_ server: AuthorizationServer, _ name: String, lifetime: Int, refreshToken: String) async throws -> OAuthTokens {
         let members = [

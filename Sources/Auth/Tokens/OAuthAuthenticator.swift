@@ -124,6 +124,8 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
         let start = ContinuousClock.now
         _ = try await client.metadata(within: options.renewalTimeout)
         let left = options.renewalTimeout - (ContinuousClock.now - start)
+        // A refresh whose answer comes too late has an unknown outcome. The metadata are known then, so that the next one has all the time.
+        guard left >= min(options.renewalTimeout / 2, .seconds(5)) else { throw OAuthError.timedOut(after: options.renewalTimeout) }
         let outcome = Lock<Outcome?>(nil)
         do {
             let tokens = try await store.update { [self] stored in
