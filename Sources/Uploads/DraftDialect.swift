@@ -24,7 +24,7 @@ struct DraftDialect: UploadDialect {
                 guard case .item(let item) = member.value, case .integer(let number) = item.value, number >= 0 else { return nil }
                 switch member.key {
                 case "max-size": maximumSize = Int64(number)
-                case "max-append-size": maximumAppend = Int64(number)
+                case "max-append-size": maximumAppend = number > 0 ? Int64(number) : nil  // no upload could be appended by nothing
                 case "min-append-size": minimumAppend = Int64(number)
                 case "max-age": age = Int64(number)
                 default: break
@@ -109,14 +109,17 @@ struct DraftDialect: UploadDialect {
         note(refusal.head)
         try checkLength(of: file)
         let isSupported = upload != nil || Limits(refusal.head) != nil
-        if !isSupported, !isKnown { try? await ask(client) }
+        if !isSupported, !isKnown {
+            // An upload that fails for its size says so, also where the question fails.
+            do { try await ask(client) } catch { try Task.checkCancellation() }
+        }
         isKnown = isKnown || isSupported
         guard isKnown else { return false }
         try checkLength(of: file)
         return known.withLock { known in
             known.refusals += 1
             guard known.refusals <= Self.mostRefusals else { return false }
-            if let limit = known.limits?.maximumAppend, limit > 0, limit < known.sent { return true }
+            if let limit = known.limits?.maximumAppend, limit < known.sent { return true }
             let size = known.sent / 4
             guard size >= max(known.limits?.minimumAppend ?? 0, Self.leastGuess) else { return false }
             known.ceiling = size
@@ -170,7 +173,7 @@ struct DraftDialect: UploadDialect {
             try checkLength(of: file)
             // The rest is appended.
             let limit = known.withLock { $0.limits?.maximumAppend } ?? .max
-            if slice.length > limit, limit > 0, named.withLock({ $0 != nil }) { throw RequestTooLong() }
+            if slice.length > limit, named.withLock({ $0 != nil }) { throw RequestTooLong() }
         }
         note(reply.head)
         // The response to the whole file is that of the resource, also of one that knows nothing of resumption.

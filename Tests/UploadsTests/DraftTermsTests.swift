@@ -54,6 +54,14 @@ import Testing
         #expect(isStored(server, "/files/1"))
     }
 
+    // A2.2
+    @Test("a limit of no bytes at all is none") func nothing() async throws {
+        let server = try Self.server { ($0.limit, $0.largestBody) = ("max-append-size=0", 900_000) }
+        _ = try await upload(to: server)
+        #expect(bodies(server)[..<2] == [Self.size, Self.size / 4])
+        #expect(isStored(server, "/files/1"))
+    }
+
     // A2.2: section 4.1.4
     @Test("a size that no one names is found, if the server supports parts", arguments: [true, false])
     func unnamed(isSupported: Bool) async throws {
