@@ -34,7 +34,8 @@ let package = Package(
         .executableTarget(
             name: "CurlewTool",
             dependencies: library(
-                "Curlew", "CurlewCaching", "CurlewDownloads", "CurlewEvents", "CurlewHAR", "CurlewTesting", "CurlewWebSocket") + [
+                "Curlew", "CurlewCaching", "CurlewDownloads", "CurlewEvents", "CurlewHAR", "CurlewSigning", "CurlewTesting",
+                "CurlewWebSocket") + [
                     .product(name: "ArgumentParser", package: "swift-argument-parser")
                 ],
             swiftSettings: settings),

@@ -8,6 +8,7 @@ import Curlew
         case file(String)
         case standardInput
         case text(String)
+        case bytes(Data)
     }
 
     let options: SendOptions
@@ -16,8 +17,10 @@ import Curlew
     var url = ""
     var items: [RequestItem] = []
     var body: BodySource?
-    /// Whether the body of a response with an error's status is not printed.
-    var hidesErrors = false
+    /// What `--filter` selects.
+    var path: JSONPath?
+    /// What a command of curl asks for besides.
+    var curl: CurlExtras?
 
     /// Inlined, so that no key path is made at run time.
     @inline(__always) subscript<Value>(dynamicMember path: KeyPath<SendOptions, Value>) -> Value { options[keyPath: path] }
@@ -36,7 +39,8 @@ import Curlew
     /// Makes the arguments of a command of curl.
     init(_ command: CurlCommand) throws(UsageError) {
         try self.init(command.words, parts: command.parts)
-        hidesErrors = command.hidesErrors
+        curl = command.extras
+        if let bytes = command.extras.body { body = .bytes(bytes) }
     }
 
     init(_ options: SendOptions, parts: [RequestItem] = []) throws(UsageError) {
@@ -49,8 +53,14 @@ import Curlew
         }
         try parsePositionals(options.words)
         items += parts
+        if let text = options.filter { path = try JSONPath(text) }
         try checkValues()
         try checkCombinations()
+    }
+
+    /// The client's certificate and its key.
+    var identity: ClientIdentity? {
+        curl?.identity ?? options.cert.map { ClientIdentity(file: $0, keyFile: options.key, password: nil) }
     }
 
     var isForm: Bool { options.form }
@@ -151,9 +161,9 @@ import Curlew
         if options.token != nil, options.user != nil { throw UsageError("--token and --user can't be combined") }
         if options.replacesFile, options.download == nil { throw UsageError("--force requires --download") }
         if options.resumesDownload, options.download == nil { throw UsageError("--continue requires --download") }
+        if options.filter != nil, options.download != nil { throw UsageError("--filter and --download can't be combined") }
         if options.download == "-" { throw UsageError("--download needs a file; without it the body goes to standard output") }
         if options.key != nil, options.cert == nil { throw UsageError("--key requires --cert") }
-        if options.cert != nil, options.key == nil { throw UsageError("--cert requires --key") }
         if options.record != nil, options.replay != nil { throw UsageError("--record and --replay can't be combined") }
         if options.download != nil, options.multipart { throw UsageError("--download and --multipart can't be combined") }
     }

@@ -51,7 +51,7 @@ struct BenchCommand: ParsableCommand {
     /// The options of a request that a benchmark does not have, which its help leaves out.
     static let refused: [(name: String, isGiven: @Sendable (SendOptions) -> Bool)] = [
         ("--multipart", \.multipart), ("--verbose", \.verbose), ("--headers", \.headers), ("--body-only", \.bodyOnly), ("--meta", \.meta),
-        ("--print", { $0.print != nil }), ("--pretty", { $0.pretty != nil }), ("--show-secrets", \.showSecrets), ("--offline", \.offline),
+        ("--print", { $0.print != nil }), ("--pretty", { $0.pretty != nil }), ("--filter", { $0.filter != nil }), ("--pager", \.pager), ("--show-secrets", \.showSecrets), ("--offline", \.offline),
         ("--curl", \.printsCurl), ("--download", { $0.download != nil }), ("--continue", \.resumesDownload), ("--force", \.replacesFile),
         ("--waterfall", { $0.waterfall != nil }), ("--har", { $0.har != nil }), ("--record", { $0.record != nil }),
         ("--replay", { $0.replay != nil }), ("--netrc", \.netrc), ("--session", { $0.session != nil }), ("--retry", { $0.retry != nil }),

@@ -7,6 +7,10 @@ struct BodyPrinter {
         case undecided
         case passthrough
         case formatting(JSONReindenter)
+        /// Text of another charset, which is converted when it is complete.
+        case converting(Data, TextCharset)
+        /// XML or HTML, coloured as it comes.
+        case markup(MarkupPainter)
         /// Lines of JSON are coloured each by itself, as they come; the beginning of the next one.
         case lines(Data)
     }
@@ -44,37 +48,81 @@ struct BodyPrinter {
         self.write = write
     }
 
+    /// Whether the body is formatted for a reader.
+    private var isForReader: Bool { isPretty || isTerminal && !isRaw }
+
     /// Writes a piece. Returns `false` for a binary body on a terminal, of which nothing is written.
     mutating func print(_ piece: Data, contentType: String?) throws -> Bool {
         if case .undecided = mode {
-            if isEscaped, piece.contains(0) { return false }
-            let isFormatted = isPretty || isTerminal && !isRaw
-            mode = isFormatted && Self.isJSON(contentType) ? .formatting(JSONReindenter()) : .passthrough
-            if style.isOn, Self.isLines(contentType) { mode = .lines(Data()) }
+            guard !piece.isEmpty else { return true }
+            if isForReader, let charset = TextCharset(contentType: contentType, beginning: piece) {
+                mode = .converting(Data(), charset)
+            } else {
+                if isEscaped, piece.contains(0) { return false }
+                decide(piece, contentType)
+            }
         }
-        if case .lines(var text) = mode {
-            // Moved out of the enumeration while it grows, as below.
+        // The contents are moved out of the enumeration while they grow: a second reference would copy them.
+        switch mode {
+        case .converting(var bytes, let charset):
+            mode = .passthrough
+            bytes += piece
+            if bytes.count > Self.maximumFormattedSize { try put(safe(bytes)) } else { mode = .converting(bytes, charset) }
+        case .lines(var text):
             mode = .passthrough
             try putLines(&text, piece)
-            return true
-        }
-        guard case .formatting(var json) = mode else {
-            try put(safe(piece))
-            return true
-        }
-        // Moved out of the enumeration while it grows: a second reference would copy it.
-        mode = .passthrough
-        json.append(piece)
-        if json.count > Self.maximumFormattedSize {
-            try put(safe(Data(json.original)))
-        } else {
-            mode = .formatting(json)
+        case .markup(var painter):
+            let painted = painter.painted(safe(piece), style)
+            mode = .markup(painter)
+            try put(painted)
+        case .formatting(var json):
+            mode = .passthrough
+            json.append(json.count == 0 && piece.starts(with: Self.mark) ? piece.dropFirst(Self.mark.count) : piece[...])
+            // What is no JSON, such as a log whose lines are, is not held back.
+            if json.isInvalid || json.count > Self.maximumFormattedSize {
+                try put(safe(Data(json.original)))
+            } else {
+                mode = .formatting(json)
+            }
+        case .undecided, .passthrough: try put(safe(piece))
         }
         return true
     }
 
+    /// The byte order mark of UTF-8.
+    private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+    /// Decides by the type, and by the first piece: services send JSON with types of all kinds.
+    private mutating func decide(_ piece: Data, _ contentType: String?) {
+        mode = .passthrough
+        guard isForReader else { return }
+        if style.isOn, Self.isLines(contentType) {
+            mode = .lines(Data())
+        } else if style.isOn, MarkupPainter.isMarkup(contentType) {
+            mode = .markup(MarkupPainter())
+        } else if Self.isJSON(contentType) || !Self.isLines(contentType) && Self.looksLikeJSON(piece) {
+            mode = .formatting(JSONReindenter())
+        }
+    }
+
+    private static func looksLikeJSON(_ piece: Data) -> Bool {
+        let text = piece.starts(with: mark) ? piece.dropFirst(mark.count) : piece[...]
+        let first = text.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        return first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+    }
+
     /// Writes the buffered output. Called at the end of the body, even a truncated one.
     mutating func finish() throws {
+        if case .converting(let bytes, let charset) = mode {
+            mode = .undecided
+            // As UTF-8 its type says no charset.
+            if let text = charset.text(of: bytes), !text.utf8.contains(0) {
+                _ = try print(Data(text.utf8), contentType: charset.contentType)
+            } else {
+                mode = .passthrough
+                try put(safe(bytes))
+            }
+        }
         if case .formatting(var json) = mode {
             mode = .passthrough
             try put(style.json(safe(Data(json.finish()))))
@@ -84,7 +132,6 @@ struct BodyPrinter {
             try put(style.json(safe(rest)))
         }
         if isEscaped { try put(text.escaped([], isLast: true)) }
-        let isForReader = isPretty || isTerminal && !isRaw
         if isForReader, isLineOpen { try put(Data("\n".utf8)) }
     }
 

@@ -98,9 +98,9 @@ extension CurlOption {
         case .value: return ours?.value ?? .text
         case .onlyValue(let value): return .choices([value])
         case .method: return .choices(methods)
-        case .output, .upload: return .file
+        case .output, .upload, .file: return .file
         case .outputFolder: return .folder
-        case .data, .encodedData, .json, .form(isString: false): return .item
+        case .data, .encodedData, .json, .form(isString: false), .header, .item: return .item
         default: return .text
         }
     }

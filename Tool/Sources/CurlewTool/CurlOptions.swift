@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The options of curl that this program knows.
+/// What an option of curl is to this program. With ``CurlRefusal``, all options of curl 8.14 and some later ones are classified.
 enum CurlOption {
-    /// Nothing to do: it is so anyway, or changes only what curl prints.
+    /// Nothing to do: it is so anyway, it changes only what curl prints, or curl itself ignores it for HTTP.
     case nothing
     /// An option of ours, without a value.
     case flag(String)
@@ -12,89 +12,96 @@ enum CurlOption {
     case ignoredValue
     /// An option with a value of which only this one is supported, which is so anyway.
     case onlyValue(String)
+    /// A flag that ``CurlOperation`` looks for by its name.
+    case state
+    /// An option with a value that ``CurlOperation`` reads, with what completes it.
+    case text
+    case file
+    case item
     case header
     case data(isRaw: Bool)
     case encodedData
     case json
     case form(isString: Bool)
     case method
-    case head
-    case query
-    case urlQuery
-    case url
-    case literalURL
-    case pathAsIs
     case field(String)
     case cookie
-    case follow
-    case followLimit
     case upload
-    case challenge
-    case compressed
-    case fail
     case output
     case outputFolder
-    case createFolders
     case remoteName
-    case resume
-    case protocols
     case proxy(scheme: String)
-    case proxyUser
-    case noProxy
+    /// Ends the options of one operation.
+    case next
 
     var takesValue: Bool {
         switch self {
-        case .nothing, .flag, .head, .query, .literalURL, .pathAsIs, .follow, .challenge, .compressed, .fail, .remoteName, .createFolders:
-            false
+        case .nothing, .flag, .state, .remoteName, .next: false
         default: true
         }
     }
 
-    static let long: [String: CurlOption] = [
-        // The request.
+    /// Those that are no errors, by their long names.
+    static let long: [String: CurlOption] = [ofRequest, ofCredentials, ofOutput, ofConnections, without].reduce(into: [:]) { all, some in
+        all.merge(some) { first, _ in first }
+    }
+
+    private static let ofRequest: [String: CurlOption] = [
         "--header": .header, "--data": .data(isRaw: false), "--data-ascii": .data(isRaw: false), "--data-binary": .data(isRaw: true),
         "--data-raw": .data(isRaw: true), "--data-urlencode": .encodedData, "--json": .json, "--form": .form(isString: false),
-        "--form-string": .form(isString: true), "--request": .method, "--head": .head, "--get": .query, "--url": .url,
-        "--url-query": .urlQuery, "--globoff": .literalURL, "--path-as-is": .pathAsIs, "--user-agent": .field("User-Agent"),
-        "--referer": .field("Referer"), "--cookie": .cookie, "--range": .field("Range"), "--upload-file": .upload,
-        "--compressed": .compressed,
-        // Credentials.
-        "--user": .value("--user"), "--basic": .nothing, "--digest": .challenge, "--ntlm": .challenge, "--negotiate": .challenge,
-        "--anyauth": .challenge, "--oauth2-bearer": .value("--token"), "--netrc": .flag("--netrc"),
+        "--form-string": .form(isString: true), "--request": .method, "--head": .state, "--get": .state, "--url": .item,
+        "--url-query": .item, "--globoff": .state, "--path-as-is": .state, "--user-agent": .field("User-Agent"),
+        "--referer": .field("Referer"), "--cookie": .cookie, "--cookie-jar": .file, "--range": .field("Range"), "--upload-file": .upload,
+        "--compressed": .state, "--time-cond": .item, "--etag-save": .file, "--etag-compare": .file, "--config": .file,
+        "--variable": .item, "--next": .next, "--disallow-username-in-url": .state, "--junk-session-cookies": .state,
         // Redirects, failures and limits.
-        "--location": .follow, "--max-redirs": .followLimit, "--fail": .fail, "--fail-with-body": .nothing, "--fail-early": .nothing,
-        "--max-time": .value("--timeout"), "--connect-timeout": .value("--connect-timeout"), "--retry": .value("--retry"),
-        "--retry-max-time": .value("--deadline"), "--retry-connrefused": .nothing, "--expect100-timeout": .ignoredValue,
-        // Output.
-        "--output": .output, "--output-dir": .outputFolder, "--remote-name": .remoteName, "--remote-name-all": .remoteName,
-        "--continue-at": .resume, "--create-dirs": .createFolders, "--remove-on-error": .nothing, "--trace-time": .nothing,
-        "--use-ascii": .nothing, "--junk-session-cookies": .nothing,
-        "--include": .flag("--print=hb"), "--show-headers": .flag("--print=hb"), "--verbose": .flag("--verbose"), "--silent": .nothing,
-        "--show-error": .nothing, "--no-progress-meter": .nothing, "--progress-bar": .nothing, "--no-buffer": .nothing,
-        "--styled-output": .nothing, "--no-styled-output": .nothing, "--disable": .nothing,
+        "--location": .state, "--location-trusted": .state, "--max-redirs": .text, "--fail": .state, "--fail-with-body": .nothing,
+        "--fail-early": .state, "--max-time": .value("--timeout"), "--connect-timeout": .value("--connect-timeout"),
+        "--retry": .text, "--retry-delay": .text, "--retry-max-time": .text, "--retry-connrefused": .state, "--retry-all-errors": .state,
+        "--limit-rate": .text, "--speed-limit": .text, "--speed-time": .text, "--max-filesize": .text, "--parallel": .state,
+        "--parallel-max": .text,
+    ]
+
+    private static let ofCredentials: [String: CurlOption] = [
+        "--user": .value("--user"), "--digest": .flag("--auth-type=challenge"), "--ntlm": .flag("--auth-type=challenge"),
+        "--negotiate": .flag("--auth-type=challenge"), "--anyauth": .flag("--auth-type=challenge"), "--oauth2-bearer": .value("--token"),
+        "--aws-sigv4": .text, "--netrc": .flag("--netrc"), "--netrc-file": .file, "--netrc-optional": .state,
+    ]
+
+    private static let ofOutput: [String: CurlOption] = [
+        "--output": .output, "--output-dir": .outputFolder, "--remote-name": .remoteName, "--remote-name-all": .state,
+        "--remote-header-name": .state, "--remote-time": .state, "--continue-at": .text, "--create-dirs": .state,
+        "--create-file-mode": .text, "--remove-on-error": .state, "--no-clobber": .state, "--clobber": .state, "--skip-existing": .state,
+        "--include": .state, "--show-headers": .state, "--dump-header": .file, "--write-out": .item, "--verbose": .state,
+        "--silent": .state, "--show-error": .state, "--stderr": .file,
+    ]
+
+    private static let ofConnections: [String: CurlOption] = [
         // TLS.
-        "--insecure": .flag("--insecure"), "--cacert": .value("--cacert"), "--cert": .value("--cert"), "--key": .value("--key"),
-        "--cert-type": .onlyValue("PEM"), "--key-type": .onlyValue("PEM"), "--pinnedpubkey": .value("--pin"), "--ssl": .nothing,
-        "--ssl-reqd": .nothing, "--tlsv1": .nothing, "--tlsv1.0": .nothing, "--tlsv1.1": .nothing, "--tlsv1.2": .nothing,
-        "--tlsv1.3": .flag("--tls=1.3"), "--ssl-no-revoke": .nothing, "--ca-native": .nothing, "--no-npn": .nothing,
-        "--no-sessionid": .nothing, "--proto": .protocols, "--proto-redir": .protocols, "--proto-default": .onlyValue("http"),
+        "--insecure": .flag("--insecure"), "--cacert": .value("--cacert"), "--cert": .file, "--key": .file, "--pass": .text,
+        "--cert-type": .text, "--key-type": .onlyValue("PEM"), "--pinnedpubkey": .value("--pin"), "--crlfile": .file,
+        "--cert-status": .state, "--tlsv1": .state, "--tlsv1.0": .state, "--tlsv1.1": .state, "--tlsv1.2": .state, "--tlsv1.3": .state,
+        "--tls-max": .text, "--hsts": .file, "--proto": .text, "--proto-redir": .text, "--proto-default": .text,
         // Connections.
         "--proxy": .proxy(scheme: "http"), "--socks4": .proxy(scheme: "socks4"), "--socks4a": .proxy(scheme: "socks4a"),
-        "--socks5": .proxy(scheme: "socks5"), "--socks5-hostname": .proxy(scheme: "socks5h"), "--proxy-user": .proxyUser,
-        "--proxy-basic": .nothing, "--noproxy": .noProxy, "--interface": .value("--interface"), "--ipv4": .flag("--ipv4"),
-        "--ipv6": .flag("--ipv6"), "--resolve": .value("--resolve"), "--unix-socket": .value("--unix-socket"),
+        "--socks5": .proxy(scheme: "socks5"), "--socks5-hostname": .proxy(scheme: "socks5h"), "--proxy-user": .text, "--noproxy": .text,
+        "--interface": .value("--interface"), "--local-port": .text, "--ipv4": .flag("--ipv4"), "--ipv6": .flag("--ipv6"),
+        "--resolve": .value("--resolve"), "--connect-to": .text, "--unix-socket": .value("--unix-socket"), "--abstract-unix-socket": .text,
+        "--doh-url": .text, "--doh-insecure": .state, "--happy-eyeballs-timeout-ms": .text, "--keepalive-time": .text,
+        "--keepalive-cnt": .text, "--no-keepalive": .state, "--keepalive": .state, "--tcp-fastopen": .state,
         "--http1.1": .flag("--http=1.1"), "--http2": .nothing, "--http2-prior-knowledge": .flag("--http=2"),
-        "--http3": .flag("--http=3"), "--http3-only": .flag("--http=3"), "--tcp-nodelay": .nothing, "--keepalive-time": .ignoredValue,
-        "--no-keepalive": .nothing, "--keepalive-cnt": .ignoredValue, "--parallel": .nothing, "--parallel-immediate": .nothing,
-        "--parallel-max": .ignoredValue,
+        "--http3": .flag("--http=3"), "--http3-only": .state,
     ]
 
     static let short: [Character: String] = [
         "H": "--header", "d": "--data", "F": "--form", "X": "--request", "I": "--head", "G": "--get", "A": "--user-agent",
-        "e": "--referer", "b": "--cookie", "r": "--range", "L": "--location", "T": "--upload-file", "u": "--user", "i": "--include",
-        "v": "--verbose", "o": "--output", "O": "--remote-name", "k": "--insecure", "E": "--cert", "x": "--proxy", "m": "--max-time",
+        "e": "--referer", "b": "--cookie", "c": "--cookie-jar", "r": "--range", "L": "--location", "T": "--upload-file", "u": "--user",
+        "i": "--show-headers", "v": "--verbose", "o": "--output", "O": "--remote-name", "J": "--remote-header-name", "R": "--remote-time",
+        "D": "--dump-header", "w": "--write-out", "K": "--config", "k": "--insecure", "E": "--cert", "x": "--proxy", "m": "--max-time",
         "s": "--silent", "S": "--show-error", "#": "--progress-bar", "N": "--no-buffer", "g": "--globoff", "f": "--fail",
         "n": "--netrc", "q": "--disable", "C": "--continue-at", "U": "--proxy-user", "1": "--tlsv1", "Z": "--parallel", "B": "--use-ascii",
-        "j": "--junk-session-cookies", "4": "--ipv4", "6": "--ipv6",
+        "j": "--junk-session-cookies", "4": "--ipv4", "6": "--ipv6", "z": "--time-cond", "Y": "--speed-limit", "y": "--speed-time",
+        ":": "--next", "0": "--http1.0", "2": "--sslv2", "3": "--sslv3", "a": "--append", "l": "--list-only", "M": "--manual",
+        "h": "--help", "V": "--version", "P": "--ftp-port", "Q": "--quote", "t": "--telnet-option", "p": "--proxytunnel",
     ]
 }

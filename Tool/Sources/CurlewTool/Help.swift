@@ -100,6 +100,9 @@ enum Help {
                                   b the response's, m as --meta
           --pretty HOW            all, format or none: by default colours and formatted JSON on a terminal, unless
                                   NO_COLOR is set, and neither in a pipe
+          --filter PATH           print what this path selects in a JSON body (RFC 9535), one value a line and strings without
+                                  quotes: items[0].name, items[?@.size>10].name, ..id; the exit status is 1 if nothing does
+          --pager                 show what is longer than the screen in the program of CURLEW_PAGER or PAGER, or in less
           --raw-output            don't escape control characters of a body on a terminal, which may control it, and show
                                   binary bodies too
           --show-secrets          don't redact credentials and cookies in heads

@@ -75,7 +75,8 @@ struct JSONReindenter {
     private var containers: [Container] = []
     private var expected = Expected.value
     private var token = Token.none
-    private var isInvalid = false
+    /// Whether what was appended can't be the beginning of JSON.
+    private(set) var isInvalid = false
 
     /// - Parameter maximumOutput: the size of the formatted text, in bytes, beyond which it is not formatted.
     init(maximumOutput: Int = 256 << 20) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A JSON value that grows by the keys of request items: `a[b][0]=1`, `a[]=x`. Names keep their order, and numbers their digits.
-indirect enum NestedJSON: Equatable {
+indirect enum NestedJSON: Equatable, Sendable {
     enum Key: Equatable {
         case name(String)
         case index(Int)

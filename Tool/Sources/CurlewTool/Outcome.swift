@@ -57,6 +57,8 @@ struct Outcome: Equatable {
             self.init(status: .file, message: "\(error.path): \(reason)")
         case let error as SessionFile.Damage:
             self.init(status: .file, message: "\(error.path): not a session's file; remove it to begin anew")
+        case let error as CurlTransfer.Refusal: self.init(status: .transfer, message: error.message)
+        case let error as UsageError: self.init(status: .usage, message: error.message)
         case let error as POSIXError: self.init(status: .file, message: String(cString: strerror(error.code.rawValue)))
         default: self.init(status: .other, message: "\(error)")
         }

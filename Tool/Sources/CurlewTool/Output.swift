@@ -24,7 +24,8 @@ struct Output: Sendable {
 
     let descriptor: Int32
 
-    var isTerminal: Bool { isatty(descriptor) == 1 }
+    /// Whether a person reads it, also by a pager.
+    var isTerminal: Bool { isatty(descriptor) == 1 || descriptor == 1 && Pager.terminalWidth != nil }
 
     /// Writes all bytes; blocks until done.
     func write(_ bytes: some ContiguousBytes) throws(Failure) {
@@ -62,6 +63,7 @@ private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -
 extension Output {
     /// The width of the terminal in columns; `nil` if it is none, or does not tell.
     var width: Int? {
+        if descriptor == 1, let width = Pager.terminalWidth { return width }
         var size = winsize()
         guard isTerminal, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)

@@ -36,6 +36,7 @@ extension SendOptions {
         (raw, bodyFile) = (nil, nil)
         (verbose, headers, bodyOnly, meta) = (false, false, false, false)
         (print, pretty, rawOutput) = (nil, nil, false)
+        (filter, pager) = (nil, false)
         (showSecrets, offline, printsCurl, noDecode) = (false, false, false, false)
         (download, resumesDownload, replacesFile) = (nil, false, false)
         (waterfall, har, record, replay) = (nil, nil, nil, nil)
@@ -61,6 +62,7 @@ extension SendOptions {
         case "-b", "--body-only": bodyOnly = true
         case "-m", "--meta": meta = true
         case "--raw-output": rawOutput = true
+        case "--pager": pager = true
         case "--show-secrets": showSecrets = true
         case "--offline": offline = true
         case "--curl": printsCurl = true
@@ -87,6 +89,7 @@ extension SendOptions {
         case "--raw": raw = value
         case "--body": bodyFile = value
         case "-p", "--print": print = value
+        case "--filter": filter = value
         case "--download": download = value
         case "--waterfall": waterfall = value
         case "--har": har = value

@@ -6,6 +6,8 @@ struct PlannedBody: ParameterEncoding {
     let body: RequestPlan.Body
     /// What keeps the bytes of a body that can be read only once; `nil` unless they are to be shown.
     private(set) var copy: SentBytes?
+    /// The rate at which it is sent; `nil` for no limit.
+    private var bytesPerSecond: Int64?
     /// One for all attempts, so that what is shown is what is sent.
     private let boundary = MultipartFormData().boundary
 
@@ -19,14 +21,25 @@ struct PlannedBody: ParameterEncoding {
         var request = try urlRequest.asURLRequest()
         switch body {
         case .none: break
-        case .bytes(let data): request.httpBody = data
+        case .bytes(let data):
+            if bytesPerSecond == nil { request.httpBody = data } else { request.httpBodyStream = InputStream(data: data) }
         case .file(let path): request.httpBodyStream = InputStream(fileAtPath: path)
         case .standardInput: request.httpBodyStream = DescriptorStream(descriptor: 0, copy: copy)
         case .stream(let path): request.httpBodyStream = DescriptorStream(descriptor: try Self.descriptor(path), copy: copy)
         // Sent by an upload of the form.
         case .parts: break
         }
+        if let bytesPerSecond, let stream = request.httpBodyStream {
+            request.httpBodyStream = PacedStream(stream, bytesPerSecond: bytesPerSecond)
+        }
         return request
+    }
+
+    /// The same, sent at most at a rate.
+    func paced(_ bytesPerSecond: Int64?) -> PlannedBody {
+        var body = self
+        body.bytesPerSecond = bytesPerSecond
+        return body
     }
 
     private static func descriptor(_ path: String) throws -> Int32 {
@@ -42,6 +55,10 @@ struct PlannedBody: ParameterEncoding {
         for field in fields {
             switch field {
             case .field(let name, let value): form.append(Data(value.utf8), withName: name)
+            case .data(let name, let data, let type?, let fileName?):
+                form.append(data, withName: name, fileName: fileName, mimeType: type)
+            case .data(let name, let data, let type?, nil): form.append(data, withName: name, mimeType: type)
+            case .data(let name, let data, nil, _): form.append(data, withName: name)
             case .typedField(let name, let value, let type): form.append(Data(value.utf8), withName: name, mimeType: type)
             case .file(let name, let path, let type, let fileName):
                 let file = URL(fileURLWithPath: path)

@@ -11,6 +11,8 @@ enum RequestItem: Equatable {
     case file(name: String, path: String, type: String?, fileName: String? = nil)
     /// A field of a multipart form with a type of its own, which only a command of curl can say.
     case typedField(name: String, value: String, type: String)
+    /// A part of a multipart form that was read for a command of curl.
+    case data(name: String, data: Data, type: String?, fileName: String?)
     /// `name==value`, or `name==@file`.
     case query(name: String, value: String)
     /// `Name:value`, `Name;` for an empty value, or `Name:@file`.
@@ -85,7 +87,7 @@ enum RequestItem: Equatable {
     var name: String {
         switch self {
         case .field(let name, _), .json(let name, _), .query(let name, _), .header(let name, _), .removedHeader(let name),
-            .file(let name, _, _, _), .typedField(let name, _, _):
+            .file(let name, _, _, _), .typedField(let name, _, _), .data(let name, _, _, _):
             name
         }
     }
@@ -93,7 +95,7 @@ enum RequestItem: Equatable {
     /// Whether it is part of the body.
     var isField: Bool {
         switch self {
-        case .field, .json, .file, .typedField: true
+        case .field, .json, .file, .typedField, .data: true
         case .query, .header, .removedHeader: false
         }
     }

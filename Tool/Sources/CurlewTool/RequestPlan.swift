@@ -52,6 +52,7 @@ struct RequestPlan {
         case .file(let path): return InputFile.isStream(path) ? .stream(path) : .file(path)
         case .standardInput: return .standardInput
         case .text(let text): return .bytes(Data(text.utf8))
+        case .bytes(let bytes): return .bytes(bytes)
         case nil: break
         }
         let fields = arguments.items.filter(\.isField)
@@ -76,7 +77,9 @@ struct RequestPlan {
 
     private static func headers(of arguments: Arguments, body: Body, token: String?, hasUserInfo: Bool) -> HTTPHeaders {
         var headers = defaults(of: arguments, body: body)
-        if let user = arguments.user, arguments.authType == .basic {
+        if arguments.curl?.signature != nil {
+            // The user's name and password are a key that signs.
+        } else if let user = arguments.user, arguments.authType == .basic {
             headers.append(.authorization("Basic " + Data(user.utf8).base64EncodedString()))
         } else if let token = arguments.token ?? (hasUserInfo || arguments.user != nil ? nil : token), !token.isEmpty {
             headers.append(.authorization(bearerToken: token))

@@ -116,6 +116,21 @@ enum RequestURL {
         return text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? text
     }
 
+    /// The same of bytes that need not be text.
+    static func escaped(_ bytes: Data) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var result: [UInt8] = []
+        for byte in bytes {
+            switch byte {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+                result.append(byte)
+            case _ where "-._~".utf8.contains(byte): result.append(byte)
+            default: result += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
     static func hasUserInfo(_ url: String) -> Bool {
         guard let slashes = url.firstScalarRange(of: "//") else { return false }
         return url[slashes.upperBound...].prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" }.unicodeScalars.contains("@")

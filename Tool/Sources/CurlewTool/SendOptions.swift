@@ -53,6 +53,8 @@ struct SendOptions: ParsableArguments {
     @Flag(name: [.customShort("b"), .customLong("body-only")], help: "print the body of the response only") var bodyOnly = false
     @Flag(name: [.short, .long], help: "print times, connection and sizes") var meta = false
     @Option(name: [.customShort("p", allowingJoined: true), .long], help: "print these parts: H, B, h, b and m") var print: String?
+    @Option(name: .long, help: "print what a JSON path selects, one a line") var filter: String?
+    @Flag(name: .long, help: "show what is longer than the screen in a pager") var pager = false
     @Option(name: .long, help: "all, format or none") var pretty: Pretty?
     @Flag(name: .long, help: "don't escape control characters of a body on a terminal") var rawOutput = false
     @Flag(name: .long, help: "don't redact credentials and cookies in heads") var showSecrets = false

@@ -17,11 +17,7 @@ enum Subcommand: String, CaseIterable {
         case .sse: return try await EventsCommand.parsed(words).run(environment: environment)
         case .bench: return try await BenchCommand.parsed(words).run(environment: environment)
         case .curl:
-            let command = try CurlCommandLine.translated(words)
-            let arguments = try Arguments(command)
-            if let note = command.note { Output.error.note("curlew: \(note)") }
-            command.createFolder()
-            return try await Tool.send(arguments, environment: environment)
+            return try await CurlRun(CurlCommandLine(words), environment: environment).run()
         case .download, .dl: return try await DownloadCommand.parsed(words).run(environment: environment)
         }
     }

@@ -5,7 +5,7 @@ import Curlew
 enum Tool {
     /// The environment variables that the tool knows. `ProcessInfo` would copy all of them.
     static func environment() -> [String: String] {
-        let names = ["CURLEW_TOKEN", "HOME", "NETRC", "NO_COLOR", "TERM", "XDG_CONFIG_HOME"]
+        let names = ["CURLEW_PAGER", "CURLEW_TOKEN", "HOME", "NETRC", "NO_COLOR", "PAGER", "TERM", "XDG_CONFIG_HOME"]
         let found = names.compactMap { name in getenv(name).map { (name, String(cString: $0)) } }
         return Dictionary(uniqueKeysWithValues: found)
     }
@@ -20,6 +20,7 @@ enum Tool {
         } catch {
             outcome = Outcome(status: .usage, message: "\(error.message); see curlew --help")
         }
+        Pager.finish()
         report(outcome)
         return outcome.status
     }
@@ -49,6 +50,7 @@ enum Tool {
         var arguments = arguments
         if arguments.mayReadInput, StandardInput.hasBody() { arguments.body = .standardInput }
         let plan = try RequestPlan(arguments, environment: environment)
+        if arguments.pager { try Pager.start(environment) }
         let setup: TransferSetup
         do {
             setup = try TransferSetup(arguments, plan, environment: environment)

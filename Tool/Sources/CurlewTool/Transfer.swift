@@ -28,10 +28,7 @@ struct Transfer {
 
     /// Checks the files before sending, because a request may have side effects. The library checks them again on use.
     private func checkFiles() -> Outcome? {
-        for path in [arguments.cacert, arguments.cert, arguments.key].compactMap({ $0 }) + bodyPaths {
-            guard access(path, R_OK) == 0 else { return Self.fileOutcome(path, errno) }
-            if Self.isDirectory(path) { return Self.fileOutcome(path, EISDIR) }
-        }
+        if let outcome = setup.checkFiles() { return outcome }
         guard let path = arguments.download else { return nil }
         var status = stat()
         guard lstat(path, &status) == 0, !(asksAboutFile && status.st_mode & S_IFMT == S_IFREG) else { return nil }
@@ -48,23 +45,6 @@ struct Transfer {
     /// Whether the server is asked about a file that is there.
     private var asksAboutFile: Bool { arguments.resumesDownload && plan.method == .get && plan.body == .none }
 
-    private var bodyPaths: [String] {
-        switch plan.body {
-        case .file(let path), .stream(let path): [path]
-        case .parts(let items): items.compactMap { if case .file(_, let path, _, _) = $0 { path } else { nil } }
-        case .none, .bytes, .standardInput: []
-        }
-    }
-
-    private static func fileOutcome(_ path: String, _ code: Int32) -> Outcome {
-        Outcome(status: .file, message: "\(path): \(String(cString: strerror(code)))")
-    }
-
-    private static func isDirectory(_ path: String) -> Bool {
-        var isDirectory: ObjCBool = false
-        return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && isDirectory.boolValue
-    }
-
     // MARK: To standard output
 
     private func stream() async -> Outcome {
@@ -80,11 +60,12 @@ struct Transfer {
 
     /// Returns the outcome, and the delay before another attempt; `nil` for none.
     private func attemptToStream(isLast: Bool, attempt: UInt) async -> (Outcome, Duration?) {
-        let request = makeStreamRequest()
+        let request = setup.request()
         var printer = BodyPrinter(
             isTerminal: Output.standard.isTerminal, isRaw: arguments.pretty == Pretty.none || arguments.rawOutput,
             isPretty: arguments.formats(isTerminal: false), isEscaped: Output.standard.isTerminal && !arguments.rawOutput,
             style: setup.style, write: { try Output.standard.write($0) })
+        var filter = arguments.path.map { BodyFilter($0) }
         let parts = arguments.parts(isTerminal: Output.standard.isTerminal, method: plan.method)
         let isBodyShown = parts.unicodeScalars.contains("b")
         var hasPiece = false
@@ -99,7 +80,11 @@ struct Transfer {
                 }
                 try setup.printExchanges(request.responseHead)
                 hasPiece = true
-                guard isBodyShown, !isHidden(request.response) else { continue }
+                guard isBodyShown else { continue }
+                guard filter == nil else {
+                    try filter?.append(piece)
+                    continue
+                }
                 isShown = try printer.print(piece, contentType: request.response?.value(forHTTPHeaderField: "Content-Type"))
                 if !isShown { break }
             }
@@ -108,14 +93,22 @@ struct Transfer {
                 return (Outcome(request.response), delay)
             }
             try setup.printExchanges(request.responseHead)
-            if isBodyShown { try printer.finish() }
+            if isBodyShown {
+                try printer.finish()
+                try write(filter)
+            }
             if parts.unicodeScalars.contains("m") {
                 if printer.isLineOpen { try Output.standard.write(Data("\n".utf8)) }
-                try setup.printMeta(await metrics(of: request))
+                try setup.printMeta(await setup.metrics(of: request))
             }
         } catch let error as Output.Failure {
             request.cancel()
             return (Outcome(error), nil)
+        } catch let error as BodyFilter.Failure {
+            request.cancel()
+            // The status says more than that its page is not what was asked for.
+            let outcome = Outcome(request.response)
+            return (outcome.status == .success ? error.outcome : outcome, nil)
         } catch {
             if !hasPiece, !isLast, Retry.isTransient(error, plan) {
                 switch Retry.next(attempt: attempt, response: nil, end: end) {
@@ -133,9 +126,12 @@ struct Transfer {
         return (Outcome(request.response).notRetried(refusal), nil)
     }
 
-    /// Whether the body is that of an error and is not printed.
-    private func isHidden(_ response: HTTPURLResponse?) -> Bool {
-        arguments.hidesErrors && (response?.statusCode ?? 0) >= 400
+    private func write(_ filter: BodyFilter?) throws {
+        guard let filter else { return }
+        let isTerminal = Output.standard.isTerminal
+        try filter.finish(
+            isFormatted: arguments.formats(isTerminal: isTerminal), isEscaped: isTerminal && !arguments.rawOutput, style: setup.style
+        ) { try Output.standard.write($0) }
     }
 
     private func retryDelay(_ request: DataRequest, isLast: Bool, attempt: UInt, _ refusal: inout String?) -> Duration? {
@@ -146,28 +142,6 @@ struct Transfer {
             refusal = reason
             return nil
         }
-    }
-
-    private func makeStreamRequest() -> DataRequest {
-        let request: DataRequest
-        switch plan.body {
-        case .file(let path):
-            request = manager.upload(URL(fileURLWithPath: path), to: plan.url, method: plan.method, headers: setup.headers)
-        case .parts(let fields):
-            request = manager.upload(setup.body.form(fields), to: plan.url, method: plan.method, headers: setup.headers)
-        case .none where arguments.cache:
-            // Streamed bodies are not stored.
-            request = manager.request(plan.url, method: plan.method, headers: setup.headers)
-        default:
-            request = manager.streamRequest(
-                plan.url, method: plan.method, parameters: [:], encoding: setup.body, headers: setup.headers)
-        }
-        if let (user, password) = setup.credential { request.authenticate(user: user, password: password, persistence: .none) }
-        return request
-    }
-
-    private func metrics(of request: DataRequest) async -> TaskMetrics {
-        await request.serializingResponse(using: DataResponseSerializer { _, _, _, _ in .success(()) }).response.metrics
     }
 
     private func rejectBinary(_ request: DataRequest) -> Outcome {

@@ -16,22 +16,26 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
     /// What answers a challenge.
     let credential: (user: String, password: String)?
 
-    private let arguments: Arguments
-    private let plan: RequestPlan
+    let arguments: Arguments
+    let plan: RequestPlan
     private let log = ExchangeLog()
     private var printer: ExchangePrinter
     private let output: Output
     private let archive: HARRecorder?
     private let cassette: Cassette?
+    private var attemptStart = 0
     private var stored: (session: SessionFile, file: URL, cookies: HTTPCookieStorage)?
 
     init(_ arguments: Arguments, _ plan: RequestPlan, environment: [String: String]) throws {
         self.arguments = arguments
         self.plan = plan
-        // With --download, standard output stays empty.
-        output = arguments.download == nil ? .standard : .error
+        // With --download, standard output stays empty, and with a command of curl it has the body only.
+        output = arguments.download == nil && arguments.curl == nil ? .standard : .error
         style = Style(isOn: Style.isWanted(arguments.pretty, isTerminal: output.isTerminal, environment: environment))
         var configuration = try Self.configuration(arguments)
+        if let signature = arguments.curl?.signature {
+            configuration.signer = try signature.signer(url: plan.url, user: arguments.user)
+        }
         var headers = plan.headers
         if let name = arguments.session {
             let file = SessionFile.url(name: name, for: plan.url, environment: environment)
@@ -50,6 +54,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         self.headers = headers
         var parts = arguments.parts(isTerminal: output.isTerminal && arguments.download == nil, method: plan.method)
         if arguments.offline, arguments.print == nil { parts = "HB" }
+        if let curl = arguments.curl { parts = curl.isVerbose ? "Hh" : "" }
         body = PlannedBody(plan, isShown: parts.unicodeScalars.contains("B"))
         printer = ExchangePrinter(
             parts: parts, style: style,
@@ -94,9 +99,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         if arguments.insecure { configuration.tls.verifiesServer = false }
         if arguments.tls == .tls13 { configuration.tls.minimumVersion = .v1_3 }
         configuration.tls.certificateAuthorityFile = arguments.cacert
-        if let certificate = arguments.cert, let key = arguments.key {
-            configuration.tls.clientCertificate = .pem(file: certificate, keyFile: key)
-        }
+        if let identity = arguments.identity { configuration.tls.clientCertificate = try identity.certificate() }
         configuration.tls.publicKeyHashes = Set(arguments.pin.compactMap(Arguments.hash))
         if let proxy = arguments.proxy { configuration.proxy = proxy == "none" ? .none : .url(proxy) }
         configuration.interface = arguments.interface
@@ -116,6 +119,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
             if case .removedHeader(let name) = item { name.lowercased() == "accept-encoding" } else { false }
         }
         configuration.decodesContent = arguments.decodes && !isUncoded
+        for change in arguments.curl?.settings ?? [] { change(&configuration) }
         return configuration
     }
 
@@ -123,9 +127,12 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
     private static func credential(
         _ arguments: Arguments, _ plan: RequestPlan, _ environment: [String: String], _ headers: inout HTTPHeaders
     ) throws -> (user: String, password: String)? {
+        // It signs, and is not sent.
+        guard arguments.curl?.signature == nil else { return nil }
         var found: (user: String, password: String)?
         if arguments.netrc, headers["Authorization"] == nil || arguments.user != nil {
-            found = try netrcCredential(arguments.user ?? RequestURL.user(of: plan.url), plan, environment)
+            found = try netrcCredential(
+                arguments.user ?? RequestURL.user(of: plan.url), plan, environment, isOptional: arguments.curl?.netrcIsOptional ?? false)
         }
         if found != nil {
             // That of the user.
@@ -149,11 +156,14 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
     ///
     /// - Parameter user: the one to find; `nil` for the first. With a password, nothing is to be found.
     private static func netrcCredential(
-        _ user: String?, _ plan: RequestPlan, _ environment: [String: String]
+        _ user: String?, _ plan: RequestPlan, _ environment: [String: String], isOptional: Bool
     ) throws -> (user: String, password: String)? {
         guard user?.unicodeScalars.contains(":") != true else { return nil }
         let path = environment["NETRC"] ?? (environment["HOME"] ?? "") + "/.netrc"
-        guard let data = FileManager.default.contents(atPath: path) else { throw UsageError("\(path.quoted) can't be read") }
+        guard let data = FileManager.default.contents(atPath: path) else {
+            if isOptional { return nil }
+            throw UsageError("\(path.quoted) can't be read")
+        }
         do {
             let netrc = try Netrc(String(decoding: data, as: UTF8.self))
             return netrc.credential(for: HTTPOrigin(url: plan.url)?.host ?? "", user: user)
@@ -161,6 +171,13 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
             throw UsageError("line \(error.line) of \(path.quoted) has a quote without an end")
         }
     }
+
+    // MARK: Attempts
+
+    /// The exchanges of the present attempt.
+    var attempt: ArraySlice<ExchangeLog.Entry> { log.entries.dropFirst(attemptStart) }
+
+    func beginAttempt() { attemptStart = log.entries.count }
 
     // MARK: Printing
 
@@ -267,6 +284,8 @@ extension Arguments {
         } else if options.headers {
             parts = "h"
         } else if options.bodyOnly {
+            parts = "b"
+        } else if options.filter != nil {
             parts = "b"
         } else if method == .head {
             parts = "h"

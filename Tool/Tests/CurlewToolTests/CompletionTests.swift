@@ -56,7 +56,7 @@ struct CompletionTests {
         ("curlew --auth-type c", ["challenge"]), ("curlew -A ", ["basic", "challenge"]), ("curlew --tls ", ["1.2", "1.3"]),
         ("curlew --completions ", ["bash", "zsh", "fish"]), ("curlew bench --tls=1.", ["1.2", "1.3"]),
         ("curlew download --http ", ["1.1", "2", "3"]), ("curlew curl --request P", ["POST", "PUT", "PATCH"]),
-        ("curlew curl -X D", ["DELETE"]), ("curlew curl --cert-type ", ["PEM"]),
+        ("curlew curl -X D", ["DELETE"]), ("curlew curl --key-type ", ["PEM"]),
         // Files and folders.
         ("curlew --body al", files), ("curlew --body=al", files), ("curlew --download al", files), ("curlew --record fo", ["folder"]),
         ("curlew --record al", []), ("curlew --unix-socket al", files), ("curlew bench --cert al", files), ("curlew ws --cacert al", files),

@@ -102,8 +102,7 @@ import Testing
             (
                 ["curl", "-sSL", "--compressed", "-H", "A: b", "-d", "x=1", "-d", "y=2", "x"],
                 [
-                    "--raw=x=1&y=2", "--max-redirects=50", "--ignore-stdin", "POST", "http://x", "A: b",
-                    "Content-Type: application/x-www-form-urlencoded",
+                    "--max-redirects=50", "--ignore-stdin", "POST", "http://x", "A: b", "Content-Type: application/x-www-form-urlencoded",
                 ]
             ),
             (
@@ -112,14 +111,7 @@ import Testing
             ),
             (
                 ["-G", "--data-urlencode", "q=a b", "--url-query", "c=ü", "x"],
-                ["--no-decode", "--max-redirects=0", "--ignore-stdin", "GET", "http://x?c=%C3%BC&q=a%20b"]
-            ),
-            (
-                ["-O", "--output-dir", "d", "http://x/d/file.tar?q"],
-                [
-                    "--no-decode", "--max-redirects=0", "--download=d/file.tar", "--force", "--ignore-stdin", "GET",
-                    "http://x/d/file.tar?q",
-                ]
+                ["--no-decode", "--max-redirects=0", "--ignore-stdin", "GET", "http://x?c=%C3%BC&q=a+b"]
             ),
             (
                 ["-b", "a=1", "--cookie", "b=2", "x"],
@@ -129,20 +121,15 @@ import Testing
                 ["-A", "", "-e", "u", "-r", "0-5", "x"],
                 ["--no-decode", "--max-redirects=0", "--ignore-stdin", "GET", "http://x", "User-Agent:", "Referer: u", "Range: bytes=0-5"]
             ),
-            (
-                ["-E", "both.pem", "https://x"],
-                ["--cert=both.pem", "--key=both.pem", "--no-decode", "--max-redirects=0", "--ignore-stdin", "GET", "https://x"]
-            ),
             (["-I", "-m", "5", "x"], ["--timeout=5", "--no-decode", "--max-redirects=0", "--ignore-stdin", "HEAD", "http://x"]),
             (
                 ["-d", "", "-o", "/dev/null", "x", "-H", "Content-Type:"],
-                ["--no-decode", "--raw", "", "--max-redirects=0", "--print", "", "--ignore-stdin", "POST", "http://x", "Content-Type:"]
+                ["--no-decode", "--max-redirects=0", "--ignore-stdin", "POST", "http://x", "Content-Type:"]
             ),
             (
                 ["-X", "PUT", "-d", "a", "-H", "X: @y", "--compressed", "x"],
                 [
-                    "--raw=a", "--max-redirects=0", "--ignore-stdin", "PUT", "http://x", "X: @y",
-                    "Content-Type: application/x-www-form-urlencoded",
+                    "--max-redirects=0", "--ignore-stdin", "PUT", "http://x", "X: @y", "Content-Type: application/x-www-form-urlencoded",
                 ]
             ),
             (
@@ -153,15 +140,16 @@ import Testing
                 ]
             ),
             (
-                ["-T", "f/g.txt", "--noproxy", "*", "-g", "-6", "--tlsv1.3", "http://x/[1]/"],
+                ["-T", "f/g.txt", "-x", "", "-g", "-6", "--tlsv1.3", "http://x/[1]/"],
                 [
-                    "--proxy=none", "--ipv6", "--tls=1.3", "--no-decode", "--body=f/g.txt", "--max-redirects=0", "--ignore-stdin", "PUT",
+                    "--ipv6", "--no-decode", "--proxy=none", "--body=f/g.txt", "--max-redirects=0", "--ignore-stdin", "PUT",
                     "http://x/[1]/g.txt", "Content-Type:",
                 ]
             ),
+            (["-L", "--no-location", "--", "-x"], ["--no-decode", "--max-redirects=0", "--ignore-stdin", "GET", "http://-x"]),
         ])
     func translation(_ words: [String], _ ours: [String]) throws {
-        #expect(try CurlCommandLine.translated(words).words == ours)
+        #expect(try CurlCommandLine(words).commands.map(\.words) == [ours])
         _ = try RequestPlan(Arguments(ours), environment: [:])
     }
 
@@ -175,10 +163,12 @@ import Testing
                 "f=@p;type=text/html;charset=utf-8;filename=\"a b\"",
                 .file(name: "f", path: "p", type: "text/html;charset=utf-8", fileName: "a b")
             ),
-            ("f=@\"p;q,r\"", .file(name: "f", path: "p;q,r", type: nil)), ("f=@\"p", .file(name: "f", path: "\"p", type: nil)),
+            ("f=@\"p;q,r\"", .file(name: "f", path: "p;q,r", type: "application/octet-stream")),
+            ("f=@\"p", .file(name: "f", path: "\"p", type: "application/octet-stream")),
+            ("f=@p.PNG", .file(name: "f", path: "p.PNG", type: "image/png")),
         ] as [(String, RequestItem)])
     func parts(_ word: String, _ item: RequestItem) throws {
-        let command = try CurlCommandLine.translated(["-F", word, "x"])
+        let command = try #require(try CurlCommandLine(["-F", word, "x"]).commands.first)
         #expect(command.parts == [item])
         #expect(command.words == ["--no-decode", "--multipart", "--max-redirects=0", "--ignore-stdin", "POST", "http://x"])
         #expect(try CurlForm.part("a=@x", isString: true) == .field(name: "a", value: "@x"))
@@ -247,25 +237,98 @@ import Testing
     @Test(
         "what curl has and we have not is named",
         arguments: [
-            (["--ftp-pasv", "x"], "curl's option --ftp-pasv is not supported"), (["-z", "x"], "curl's option -z is not supported"),
-            (["x", "y"], "more than one URL is not supported"), (["-H"], "curl's option --header needs a value"),
-            ([], "the URL is missing"), (["--noproxy", "a", "x"], "curl's option --noproxy is supported with * only"),
+            (["--ciphers", "a", "x"], "curl's option --ciphers is not supported: the library's choice of TLS parameters can't be changed"),
+            (["-0", "x"], "curl's option --http1.0 is not supported: HTTP/1.1 is the oldest version"),
+            (["--what", "x"], "curl's option --what is not known"), (["-é", "x"], "curl's option -é is not known"),
+            (["--no-header", "x"], "curl's option --no-header is not known"),
+            (["-H"], "curl's option --header needs a value"), ([], "the URL is missing"),
             (["-X", "foo", "x"], "curl's option --request is supported with methods in uppercase only"),
             (["x/{a,b}"], "curl's patterns of URLs are not supported; -g takes {} and [] as they are"),
             (["--proto", "=ftp", "x"], "curl's option --proto is supported with =http and =https only"),
             (["--proto", "=https", "x"], "--proto allows https only"),
-            (["--cert-type", "DER", "x"], "curl's option --cert-type is supported with PEM only"),
+            (["--cert-type", "ENG", "-E", "a", "x"], "curl's option --cert-type is supported with PEM, DER and P12 only"),
             (["-F", "a=1;headers=x", "x"], "\";headers=\" of the part \"a\" is not supported"),
             (["-F", "a=1;filename=x", "x"], "the part \"a\" is no file, so it has no file name"),
-            (["-F", "a", "x"], "\"a\" is no part of a form"),
+            (["-F", "s3cret", "x"], "the value of curl's option --form is no part of a form: it has no NAME="),
+            (["-H", "s3cret", "x"], "the value of curl's option --header is no header field: it has no colon"),
+            (["-w", "%{what}", "x"], "curl's option --write-out knows no variable \"what\""),
+            (["-z", "soon", "x"], "curl's option --time-cond needs a date or a file, not \"soon\""),
+            (["--retry", "-1", "x"], "curl's option --retry can't have the value \"-1\""),
+            (["--connect-to", "a:b", "x"], "curl's option --connect-to can't have the value \"a:b\""),
+            (["-C", "-", "x"], "curl's option --continue-at - needs a file"),
+            (["--aws-sigv4", "goog:x", "x"], "curl's option --aws-sigv4 is supported with aws:amz[:REGION[:SERVICE]] only"),
+            (["-d", "a", "-T", "f", "x"], "curl's options --upload-file and --data or --form can't be combined"),
+            (["-I", "-d", "a", "x"], "curl's options --head and --data or --form can't be combined"),
+            (["--disallow-username-in-url", "http://u:p@x"], "the URL has a user's name, which --disallow-username-in-url forbids"),
         ])
     func unsupported(_ words: [String], _ message: String) {
-        #expect(throws: UsageError(message)) { try CurlCommandLine.translated(words) }
+        #expect(throws: UsageError(message)) { try CurlCommandLine(words) }
+    }
+}
+
+@Suite struct CurlOptionTests {
+    /// The options of curl 8.14, without `--`, as its manual lists them.
+    private static let manual = """
+        abstract-unix-socket alt-svc anyauth append aws-sigv4 basic ca-native cacert capath cert cert-status cert-type ciphers compressed \
+        compressed-ssh config connect-timeout connect-to continue-at cookie cookie-jar create-dirs create-file-mode crlf crlfile curves \
+        data data-ascii data-binary data-raw data-urlencode delegation digest disable disable-eprt disable-epsv disallow-username-in-url \
+        dns-interface dns-ipv4-addr dns-ipv6-addr dns-servers doh-cert-status doh-insecure doh-url dump-ca-embed dump-header ech egd-file \
+        engine etag-compare etag-save expect100-timeout fail fail-early fail-with-body false-start form form-escape form-string \
+        ftp-account ftp-alternative-to-user ftp-create-dirs ftp-method ftp-pasv ftp-port ftp-pret ftp-skip-pasv-ip ftp-ssl-ccc \
+        ftp-ssl-ccc-mode ftp-ssl-control get globoff happy-eyeballs-timeout-ms haproxy-clientip haproxy-protocol head header help \
+        hostpubmd5 hostpubsha256 hsts http0.9 http1.0 http1.1 http2 http2-prior-knowledge http3 http3-only ignore-content-length insecure \
+        interface ip-tos ipfs-gateway ipv4 ipv6 json junk-session-cookies keepalive-cnt keepalive-time key key-type krb libcurl limit-rate \
+        list-only local-port location location-trusted login-options mail-auth mail-from mail-rcpt mail-rcpt-allowfails manual \
+        max-filesize max-redirs max-time metalink mptcp negotiate netrc netrc-file netrc-optional next no-alpn no-buffer no-clobber \
+        no-keepalive no-npn no-progress-meter no-sessionid noproxy ntlm ntlm-wb oauth2-bearer output output-dir parallel \
+        parallel-immediate parallel-max pass path-as-is pinnedpubkey post301 post302 post303 preproxy progress-bar proto proto-default \
+        proto-redir proxy proxy-anyauth proxy-basic proxy-ca-native proxy-cacert proxy-capath proxy-cert proxy-cert-type proxy-ciphers \
+        proxy-crlfile proxy-digest proxy-header proxy-http2 proxy-insecure proxy-key proxy-key-type proxy-negotiate proxy-ntlm proxy-pass \
+        proxy-pinnedpubkey proxy-service-name proxy-ssl-allow-beast proxy-ssl-auto-client-cert proxy-tls13-ciphers proxy-tlsauthtype \
+        proxy-tlspassword proxy-tlsuser proxy-tlsv1 proxy-user proxy1.0 proxytunnel pubkey quote random-file range rate raw referer \
+        remote-header-name remote-name remote-name-all remote-time remove-on-error request request-target resolve retry retry-all-errors \
+        retry-connrefused retry-delay retry-max-time sasl-authzid sasl-ir service-name show-error show-headers sigalgs silent \
+        skip-existing socks4 socks4a socks5 socks5-basic socks5-gssapi socks5-gssapi-nec socks5-gssapi-service socks5-hostname \
+        speed-limit speed-time ssl ssl-allow-beast ssl-auto-client-cert ssl-no-revoke ssl-reqd ssl-revoke-best-effort ssl-sessions sslv2 \
+        sslv3 stderr styled-output suppress-connect-headers tcp-fastopen tcp-nodelay telnet-option tftp-blksize tftp-no-options time-cond \
+        tls-earlydata tls-max tls13-ciphers tlsauthtype tlspassword tlsuser tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 tr-encoding trace \
+        trace-ascii trace-config trace-ids trace-time unix-socket upload-file upload-flags url url-query use-ascii user user-agent \
+        variable verbose version vlan-priority write-out xattr
+        """.split(whereSeparator: \.isWhitespace).map { "--\($0)" }
+
+    @Test("each option of curl is done, has no effect, or is refused with a reason: one of them") func classified() {
+        for name in Self.manual {
+            #expect((CurlOption.long[name] != nil) != (CurlRefusal.all[name] != nil), "\(name)")
+        }
+        #expect(Set(Self.manual).count == Self.manual.count && Self.manual.count > 260)
+        #expect(Set(CurlOption.long.keys).isDisjoint(with: CurlRefusal.all.keys))
     }
 
-    @Test("some hundred options of curl are known, and each is an option of ours where it says so") func count() throws {
-        #expect(CurlOption.long.count >= 100)
-        for name in CurlOption.short.values { #expect(CurlOption.long[name] != nil, "\(name)") }
+    @Test("the letters of curl are all classified") func letters() {
+        let letters = "0123446aAbBcCdDeEfFgGhHiIjJkKlLmMnNoOpPqQrRsStTuUvVwxXyYzZ:#"
+        for letter in letters {
+            let name = CurlOption.short[letter]
+            #expect(name.map { CurlOption.long[$0] != nil || CurlRefusal.all[$0] != nil } == true, "\(letter)")
+        }
+        #expect(Set(CurlOption.short.keys) == Set(letters))
+    }
+
+    @Test("the options of the curl of this machine take a value where they do here")
+    func values() async throws {
+        let curl = try #require(["/usr/bin/curl", "/usr/local/bin/curl"].first { FileManager.default.isExecutableFile(atPath: $0) })
+        let help = try await ToolRun(["--help", "all"], program: URL(fileURLWithPath: curl)).result().text
+        var count = 0
+        for line in help.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            guard let index = words.firstIndex(where: { $0.hasPrefix("--") }), let option = CurlOption.long[String(words[index])] else { continue }
+            count += 1
+            let takesValue = words.count > index + 1 && words[index + 1].hasPrefix("<") && words[index] != "--help"
+            #expect(option.takesValue == takesValue, "\(line)")
+        }
+        #expect(count > 150)
+    }
+
+    @Test("each option of ours that one stands for is there") func replacements() throws {
         let known = SendCommand._dumpHelp()
         for (name, option) in CurlOption.long {
             guard case .flag(let ours) = option else { continue }
