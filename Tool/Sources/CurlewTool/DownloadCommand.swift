@@ -27,7 +27,8 @@ struct DownloadCommand: ParsableCommand {
 
     @Option(
         name: [.customShort("i", allowingJoined: true), .long],
-        help: "read URLs from a file, or standard input (-): a file a line, with its mirrors", completion: .file())
+        help: "read URLs from a file, or standard input (-): a line for each with its mirrors, and aria2's out= and checksum=; or a Metalink",
+        completion: .file())
     var input: String?
     @Option(name: [.customShort("o", allowingJoined: true), .long], help: "the file's name, for one URL", completion: .file())
     var output: String?
@@ -40,6 +41,7 @@ struct DownloadCommand: ParsableCommand {
     @Option(name: [.customShort("j", allowingJoined: true), .long], help: "how many files at a time; 3 by default") var jobs = 3
     @Option(name: .long, help: "another URL of the file, for one URL; may be repeated") var mirror: [String] = []
     @Option(name: .long, help: "the SHA-256 digest that the file must have, for one URL") var sha256: String?
+    @Option(name: .long, help: "a file of sha256sum, which must have each file's digest", completion: .file()) var checksumFile: String?
     @Option(name: .long, help: "the most bytes a second of all downloads together; k, M and G are units") var limitRate: ByteRate?
     @Flag(name: .long, help: "replace existing files") var force = false
     @Flag(name: .long, help: "undo a Content-Encoding that was not asked for, in place of keeping its bytes") var decode = false
@@ -50,6 +52,11 @@ struct DownloadCommand: ParsableCommand {
     @Option(name: .long, help: "Name:value, a header field; may be repeated") var header: [String] = []
     @Option(name: .long, help: "send a bearer token") var token: String?
     @Option(name: [.customShort("u", allowingJoined: true), .long], help: "NAME:PASSWORD") var user: String?
+    @Flag(name: .long, help: "take credentials from ~/.netrc") var netrc = false
+    @Option(name: .long, help: "send cookies and header fields that are kept under a name, and keep those that are set") var session: String?
+    @Option(name: .long, help: "the client's certificate and key (PEM, or PKCS #12)", completion: .file()) var cert: String?
+    @Option(name: .long, help: "the key, if it has a file of its own (PEM)", completion: .file()) var key: String?
+    @Option(name: .long, help: "HOST:PORT:ADDRESS, where to connect to; may be repeated") var resolve: [String] = []
     @Option(name: .long, help: "the limit for connecting, in seconds") var connectTimeout: Seconds?
     @Option(name: .long, help: "the limit for everything, in seconds") var deadline: Seconds?
     @Option(name: .long, help: "trust these certificates (PEM)", completion: .file()) var cacert: String?
@@ -62,29 +69,50 @@ struct DownloadCommand: ParsableCommand {
     struct Job: Sendable {
         let plans: [RequestPlan]
         let name: String
+        /// Whether a list has named it.
+        let isNamed: Bool
+        var sha256: Data?
+        var headers: HTTPHeaders
         var url: String { plans[0].url }
     }
 
     func run(environment: [String: String]) async throws(UsageError) -> Outcome {
         try check()
-        let lines = try self.lines()
-        guard !lines.isEmpty else { throw UsageError("the URL is missing") }
-        if lines.count > 1 {
-            for (name, isGiven) in [("--output", output != nil), ("--sha256", sha256 != nil), ("--mirror", !mirror.isEmpty)] where isGiven {
-                throw UsageError("\(name) is for one URL, not for \(lines.count)")
-            }
-        }
+        let entries = try self.entries()
+        guard !entries.isEmpty else { throw UsageError("the URL is missing") }
+        let digests = try checksumFile.map { path throws(UsageError) in try DownloadList.digests(of: path) }
         var configuration: SessionConfiguration?
         var jobs: [Job] = []
-        for line in lines {
-            var plans: [RequestPlan] = []
-            for url in line {
-                let arguments = try Arguments(requestWords(url))
-                plans.append(try RequestPlan(arguments, environment: environment))
-                do { configuration = try TransferSetup.configuration(arguments) } catch { throw UsageError("\(error)") }
+        var kept: [KeptSession] = []
+        for entry in entries {
+            var job = try job(entry, environment)
+            if let digests {
+                let name = URL(fileURLWithPath: job.name).lastPathComponent
+                guard let digest = digests[job.name] ?? digests[name] else {
+                    throw UsageError("\((checksumFile ?? "").quoted) has no digest of \(job.name.quoted)")
+                }
+                guard job.sha256 == nil || job.sha256 == digest else {
+                    throw UsageError("\((checksumFile ?? "").quoted) has another digest of \(job.name.quoted) than the list")
+                }
+                job.sha256 = digest
             }
-            guard let url = URL(string: plans[0].url) else { throw UsageError("invalid URL: \(RequestURL.shown(plans[0].url))") }
-            jobs.append(Job(plans: plans, name: output ?? SuggestedFileName.name(url: url)))
+            do {
+                let arguments = try Arguments(requestWords(job.url))
+                if configuration == nil { configuration = try TransferSetup.configuration(arguments) }
+                if let credential = try TransferSetup.netrcCredential(arguments, job.plans[0], environment) {
+                    job.headers.update(.authorization(username: credential.user, password: credential.password))
+                }
+                if let session {
+                    let own = try KeptSession(session, for: job.url, items: arguments.items, environment, sharing: try kept.first?.cookies ?? KeptSession.storage())
+                    own.apply(to: &job.headers)
+                    kept.append(own)
+                }
+            } catch let error as UsageError {
+                throw error
+            } catch {
+                return Outcome(error)
+            }
+            jobs.append(job)
         }
         if let name = Self.repeated(jobs.map(\.name)), !contentDisposition {
             throw UsageError("two URLs have the file name \(name.quoted)")
@@ -98,7 +126,8 @@ struct DownloadCommand: ParsableCommand {
             }
         }
         configuration.maximumConnectionsPerHost = nil
-        let run = DownloadRun(command: self, jobs: jobs, manager: SessionManager(configuration: configuration))
+        for session in kept { session.apply(to: &configuration) }
+        let run = DownloadRun(command: self, jobs: jobs, kept: kept, manager: SessionManager(configuration: configuration))
         return await Tool.stoppable(timeout: deadline?.duration) { [deadline] in
             guard let deadline else { return await run.run() }
             let end = Deadline.after(deadline.duration)
@@ -106,6 +135,20 @@ struct DownloadCommand: ParsableCommand {
             // A request may tell of the deadline before the supervision does.
             return outcome.status == .timeout && end.hasPassed ? Stopper.outcome(after: deadline.duration) : outcome
         }
+    }
+
+    private func job(_ entry: DownloadList.Entry, _ environment: [String: String]) throws(UsageError) -> Job {
+        var plans: [RequestPlan] = []
+        for url in entry.urls {
+            do throws(UsageError) {
+                plans.append(try RequestPlan(try Arguments(requestWords(url)), environment: environment))
+            } catch {
+                throw UsageError(entry.place.map { "\($0): \(error.message)" } ?? error.message)
+            }
+        }
+        guard let url = URL(string: plans[0].url) else { throw UsageError("invalid URL: \(RequestURL.shown(plans[0].url))") }
+        let name = output ?? entry.name ?? SuggestedFileName.name(url: url)
+        return Job(plans: plans, name: name, isNamed: entry.name != nil, sha256: entry.sha256, headers: plans[0].headers)
     }
 
     private func check() throws(UsageError) {
@@ -117,37 +160,39 @@ struct DownloadCommand: ParsableCommand {
         }
         if contentDisposition, remoteName { throw UsageError("--content-disposition and --remote-name can't be combined") }
         if let sha256, digest == nil { throw UsageError("--sha256 needs 64 hexadecimal digits, not \(sha256.quoted)") }
-        if let user, !user.unicodeScalars.contains(":") { throw UsageError("--user needs NAME:PASSWORD") }
+        if let user, !user.unicodeScalars.contains(":"), !netrc { throw UsageError("--user needs NAME:PASSWORD") }
         if let output, output.isEmpty || output.hasByteSuffix("/") {
             throw UsageError("--output needs a file's name, not \(output.quoted)")
         }
     }
 
     /// The digest of `--sha256`.
-    var digest: Data? {
-        guard let digits = sha256.map({ Array($0.utf8) }), digits.count == 64 else { return nil }
-        let bytes = stride(from: 0, to: 64, by: 2).compactMap { UInt8(String(decoding: digits[$0..<($0 + 2)], as: UTF8.self), radix: 16) }
-        return bytes.count == 32 ? Data(bytes) : nil
-    }
+    var digest: Data? { sha256.flatMap { DownloadList.digest($0) } }
 
-    /// The URLs of each file.
-    private func lines() throws(UsageError) -> [[String]] {
-        var lines = urls.map { [$0] }
-        if lines.count == 1 { lines[0] += mirror }
-        guard let input else { return lines }
-        guard let data = InputFile.contents(input) else { throw UsageError("\(input.quoted) can't be read") }
-        for line in String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline) where !line.hasBytePrefix("#") {
-            let words = line.splitScalars { $0 == " " || $0 == "\t" }.map(String.init)
-            if !words.isEmpty { lines.append(words) }
+    /// The files, with the names and digests that are known of them.
+    private func entries() throws(UsageError) -> [DownloadList.Entry] {
+        var entries = urls.map { DownloadList.Entry(urls: [$0]) }
+        if entries.count == 1 { entries[0].urls += mirror }
+        if let input { entries += try DownloadList.entries(of: input) }
+        if entries.count > 1 {
+            for (name, isGiven) in [("--output", output != nil), ("--sha256", sha256 != nil), ("--mirror", !mirror.isEmpty)] where isGiven {
+                throw UsageError("\(name) is for one URL, not for \(entries.count)")
+            }
         }
-        return lines
+        if let digest, !entries.isEmpty { entries[0].sha256 = digest }
+        return entries
     }
 
     private func requestWords(_ url: String) -> [String] {
         var words = ["GET", url] + header
-        for (name, value) in [("--token", token), ("--user", user), ("--cacert", cacert), ("--proxy", proxy)] {
+        for (name, value) in [
+            ("--token", token), ("--user", user), ("--cacert", cacert), ("--proxy", proxy), ("--cert", cert), ("--key", key),
+            ("--session", session),
+        ] {
             if let value { words.append("\(name)=\(value)") }
         }
+        words += resolve.map { "--resolve=\($0)" }
+        if netrc { words.append("--netrc") }
         if let http { words.append("--http=\(http.rawValue)") }
         if let connectTimeout { words.append("--connect-timeout=\(connectTimeout.duration / .seconds(1))") }
         // What was not asked for is a property of the file, as for curl, wget and aria2.
@@ -165,6 +210,7 @@ struct DownloadCommand: ParsableCommand {
 struct DownloadRun: Sendable {
     let command: DownloadCommand
     let jobs: [DownloadCommand.Job]
+    let kept: [KeptSession]
     let manager: SessionManager
 
     func run() async -> Outcome {
@@ -183,6 +229,11 @@ struct DownloadRun: Sendable {
         drawing.cancel()
         await drawing.value
         board.end(count: jobs.count)
+        do {
+            for session in kept { try session.save() }
+        } catch {
+            return Outcome(error)
+        }
         let failed = outcomes.filter { $0.status != .success }
         guard let first = failed.first else { return .success }
         return Outcome(status: first.status, message: jobs.count > 1 ? "\(failed.count) of \(jobs.count) downloads failed" : first.message)
@@ -191,17 +242,20 @@ struct DownloadRun: Sendable {
     private func download(_ job: DownloadCommand.Job, _ number: Int, _ limit: DownloadRateLimit?, _ board: DownloadBoard) async -> Outcome {
         var options = SegmentedDownload.Options()
         options.segments = command.segments
-        options.sha256 = command.digest
+        options.sha256 = job.sha256
         options.replacesFile = command.force
         options.retryLimit = command.retry
         options.rateLimit = limit
-        options.headers = job.plans[0].headers
-        options.takesSuggestedName = command.contentDisposition
+        options.headers = job.headers
+        options.takesSuggestedName = command.contentDisposition && !job.isNamed
         let name = job.name
         options.onWait = { board.wait(number, $0, limit: command.retry) }
         var folder = URL(fileURLWithPath: command.directory ?? ".", isDirectory: true)
         if name.hasBytePrefix("/") { folder = URL(fileURLWithPath: "/", isDirectory: true) }
         let file = folder.appendingPathComponent(name)
+        if job.isNamed, name.utf8.contains(UInt8(ascii: "/")) {
+            try? FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        }
         board.begin(number, name: name)
         do {
             let download = manager.segmentedDownload(

@@ -19,6 +19,12 @@ struct SessionFile: Codable, Equatable {
 
         /// Whether one replaces the other (RFC 6265, section 5.3).
         func isSame(as other: Cookie) -> Bool { name == other.name && domain == other.domain && path == other.path }
+
+        /// Whether it is sent to a host (RFC 6265, section 5.1.3).
+        func isFor(_ host: String) -> Bool {
+            let domain = (domain.hasBytePrefix(".") ? String(domain.dropFirstScalars()) : domain).lowercased()
+            return host == domain || self.domain.hasBytePrefix(".") && host.hasByteSuffix(".\(domain)")
+        }
     }
 
     var headers: [Field] = []
@@ -106,8 +112,9 @@ struct SessionFile: Codable, Equatable {
     /// - Parameters:
     ///   - storage: the cookies at its end.
     ///   - earlier: those at its beginning.
-    mutating func keep(_ storage: HTTPCookieStorage, since earlier: [Cookie]) {
-        let stored = Self.cookies(of: storage)
+    ///   - host: the only one whose cookies count; `nil` for all, where the storage is that of one origin.
+    mutating func keep(_ storage: HTTPCookieStorage, since earlier: [Cookie], of host: String? = nil) {
+        let stored = Self.cookies(of: storage).filter { cookie in host.map { cookie.isFor($0) } ?? true }
         let changed = stored.filter { !earlier.contains($0) }
         let removed = earlier.filter { cookie in !stored.contains { $0.isSame(as: cookie) } }
         cookies.removeAll { cookie in (changed + removed).contains { $0.isSame(as: cookie) } }

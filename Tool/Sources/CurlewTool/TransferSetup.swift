@@ -24,7 +24,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
     private let archive: HARRecorder?
     private let cassette: Cassette?
     private var attemptStart = 0
-    private var stored: (session: SessionFile, file: URL, cookies: HTTPCookieStorage)?
+    private var stored: KeptSession?
 
     init(_ arguments: Arguments, _ plan: RequestPlan, environment: [String: String]) throws {
         self.arguments = arguments
@@ -38,17 +38,10 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         }
         var headers = plan.headers
         if let name = arguments.session {
-            let file = SessionFile.url(name: name, for: plan.url, environment: environment)
-            var session = try SessionFile(contentsOf: file)
-            session.keep(arguments.items)
-            guard let cookies = URLSessionConfiguration.ephemeral.httpCookieStorage else {
-                throw UsageError("--session has no storage for cookies on this system")
-            }
-            session.restore(into: cookies)
-            configuration.cookieStorage = cookies
-            configuration.redirects.sensitiveHeaders.formUnion(session.headers.map(\.name))
-            for field in session.headers { headers.update(name: field.name, value: field.value) }
-            stored = (session, file, cookies)
+            let session = try KeptSession(name, for: plan.url, items: arguments.items, environment)
+            session.apply(to: &configuration)
+            session.apply(to: &headers)
+            stored = session
         }
         credential = try Self.credential(arguments, plan, environment, &headers)
         self.headers = headers
@@ -131,8 +124,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         guard arguments.curl?.signature == nil else { return nil }
         var found: (user: String, password: String)?
         if arguments.netrc, headers["Authorization"] == nil || arguments.user != nil {
-            found = try netrcCredential(
-                arguments.user ?? RequestURL.user(of: plan.url), plan, environment, isOptional: arguments.curl?.netrcIsOptional ?? false)
+            found = try netrcCredential(arguments, plan, environment)
         }
         if found != nil {
             // That of the user.
@@ -150,6 +142,15 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
             headers.update(.authorization(username: found.user, password: found.password))
         }
         return nil
+    }
+
+    /// Finds the credential of a request in the netrc file, if the options ask for it.
+    static func netrcCredential(
+        _ arguments: Arguments, _ plan: RequestPlan, _ environment: [String: String]
+    ) throws -> (user: String, password: String)? {
+        guard arguments.netrc else { return nil }
+        let user = arguments.user ?? RequestURL.user(of: plan.url)
+        return try netrcCredential(user, plan, environment, isOptional: arguments.curl?.netrcIsOptional ?? false)
     }
 
     /// Finds a host's credential in the netrc file.
@@ -235,12 +236,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
     /// Writes the files that were asked for. Returns what failed.
     func finish() async -> Outcome? {
         do {
-            if let stored {
-                try SessionFile.update(stored.file) { session in
-                    session.keep(arguments.items)
-                    session.keep(stored.cookies, since: stored.session.cookies)
-                }
-            }
+            try stored?.save()
             // Monitors are told later, on a queue of the session, and so does the cache store; a shutdown waits for both.
             if archive != nil || cassette != nil || arguments.cache { await manager.shutdown(gracePeriod: .seconds(1)) }
             try await cassette?.flush()
