@@ -40,7 +40,7 @@ let package = Package(
                 ],
             swiftSettings: settings),
         .testTarget(
-            name: "CurlewToolTests", dependencies: ["CurlewTool"] + library("Curlew", "CurlewDownloads", "CurlewTesting"),
+            name: "CurlewToolTests", dependencies: ["CurlewTool"] + library("Curlew", "CurlewDownloads", "CurlewSigning", "CurlewTesting"),
             swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

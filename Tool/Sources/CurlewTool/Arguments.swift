@@ -17,6 +17,8 @@ import Curlew
     var url = ""
     var items: [RequestItem] = []
     var body: BodySource?
+    /// The word that names the body.
+    private var bodyWord: String?
     /// What `--filter` selects.
     var path: JSONPath?
     /// What a command of curl asks for besides.
@@ -76,7 +78,16 @@ import Curlew
         }
         guard let url = rest.popFirst() else { throw UsageError("the URL is missing") }
         self.url = url
-        for word in rest { items.append(try RequestItem(word)) }
+        for word in rest {
+            // The whole body, as HTTPie has it.
+            guard word == "-" || word.hasBytePrefix("@") && word.utf8.count > 1 else {
+                items.append(try RequestItem(word))
+                continue
+            }
+            guard body == nil else { throw UsageError("\(word.quoted) and another body can't be combined") }
+            bodyWord = word
+            body = word == "-" ? .standardInput : .file(String(word.dropFirstScalars()))
+        }
     }
 
     /// Returns the method if the word is one: a common one in any case, or another in uppercase.
@@ -143,12 +154,12 @@ import Curlew
         if forms.count > 1 { throw UsageError("\(forms[0]) and \(forms[1]) can't be combined") }
         if options.raw != nil, options.bodyFile != nil { throw UsageError("--raw and --body can't be combined") }
         if body != nil {
-            let name = options.raw != nil ? "--raw" : "--body"
+            let name = bodyWord?.quoted ?? (options.raw != nil ? "--raw" : "--body")
             if items.contains(where: \.isField) { throw UsageError("\(name) and body fields can't be combined") }
             if let form = forms.last, form != "--json" { throw UsageError("\(name) and \(form) can't be combined") }
         }
         if options.form || options.multipart {
-            if let item = items.first(where: \.isJSON) {
+            if options.form, let item = items.first(where: \.isJSON) {
                 throw UsageError("\(item.name.quoted) is JSON, which \(forms[0]) can't send; use name=value")
             }
             if options.form, let item = items.first(where: \.isFile) {

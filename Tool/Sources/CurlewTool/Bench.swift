@@ -8,7 +8,8 @@ struct BenchCommand: ParsableCommand {
         commandName: "bench", abstract: "Sends a request many times, and prints how long the responses took.",
         discussion: """
             A request that was sent again, because a reused connection was closed before a response, is one request, and is reported.
-            The exit status is that of the most frequent failure, as in the help of curlew; a response is none, whichever its status.
+            The exit status is 1 if an assertion does not hold, and else that of the most frequent failure, as in the help of curlew; a
+            response is none, whichever its status, but for the assertions of failures.
             """, helpNames: .long)
 
     @OptionGroup var options: SendOptions
@@ -17,6 +18,11 @@ struct BenchCommand: ParsableCommand {
     var duration: Seconds?
     @Option(name: [.customShort("c"), .long], help: "how many at a time; 50 by default") var concurrency = 50
     @Option(name: .long, help: "how many requests to begin a second; without it each begins when another has ended") var rate: Double?
+
+    @Option(
+        name: .customLong("assert"),
+        help: "fail unless this holds: p99<200ms, mean<50ms, max<1s, failures<1%, failures<=0 or rate>100; may be repeated")
+    var assertions: [BenchAssertion] = []
 
     func run(environment: [String: String]) async throws(UsageError) -> Outcome {
         if count != nil, duration != nil { throw UsageError("--requests and --duration can't be combined") }
@@ -39,7 +45,7 @@ struct BenchCommand: ParsableCommand {
         configuration.maximumConnectionsPerHost = concurrency
         let run = BenchRun(
             count: duration == nil ? count ?? 200 : nil, duration: duration?.duration, concurrency: concurrency, rate: rate, plan: plan,
-            body: body, manager: SessionManager(configuration: configuration))
+            body: body, assertions: assertions, manager: SessionManager(configuration: configuration))
         return await Tool.stoppable(timeout: options.deadline?.duration) { await run.run() }
     }
 
@@ -51,7 +57,8 @@ struct BenchCommand: ParsableCommand {
     /// The options of a request that a benchmark does not have, which its help leaves out.
     static let refused: [(name: String, isGiven: @Sendable (SendOptions) -> Bool)] = [
         ("--multipart", \.multipart), ("--verbose", \.verbose), ("--headers", \.headers), ("--body-only", \.bodyOnly), ("--meta", \.meta),
-        ("--print", { $0.print != nil }), ("--pretty", { $0.pretty != nil }), ("--filter", { $0.filter != nil }), ("--pager", \.pager), ("--show-secrets", \.showSecrets), ("--offline", \.offline),
+        ("--print", { $0.print != nil }), ("--pretty", { $0.pretty != nil }), ("--filter", { $0.filter != nil }), ("--pager", \.pager),
+        ("--show-secrets", \.showSecrets), ("--offline", \.offline),
         ("--curl", \.printsCurl), ("--download", { $0.download != nil }), ("--continue", \.resumesDownload), ("--force", \.replacesFile),
         ("--waterfall", { $0.waterfall != nil }), ("--har", { $0.har != nil }), ("--record", { $0.record != nil }),
         ("--replay", { $0.replay != nil }), ("--netrc", \.netrc), ("--session", { $0.session != nil }), ("--retry", { $0.retry != nil }),
@@ -91,6 +98,7 @@ struct BenchRun: Sendable {
     let rate: Double?
     let plan: RequestPlan
     let body: Data?
+    let assertions: [BenchAssertion]
     let manager: SessionManager
 
     private struct Sample {
@@ -142,7 +150,18 @@ struct BenchRun: Sendable {
         } catch {
             return Outcome(error)
         }
-        return Self.outcome(samples.compactMap(\.failure), of: samples.count)
+        let outcome = Self.outcome(samples.compactMap(\.failure), of: samples.count)
+        return outcome.status == .interrupted ? outcome : broken(samples, elapsed) ?? outcome
+    }
+
+    /// The outcome if an assertion does not hold; `nil` if all do.
+    private func broken(_ samples: [Sample], _ elapsed: Duration) -> Outcome? {
+        let run = BenchAssertion.Measurements(
+            latencies: samples.filter { $0.failure == nil }.map { $0.latency / .milliseconds(1) }.sorted(),
+            failures: samples.count { $0.failure != nil || $0.status ?? 0 >= 400 }, count: samples.count,
+            perSecond: Double(samples.count) / max(elapsed / .seconds(1), 1e-9))
+        let failures = assertions.compactMap { $0.failure(of: run) }
+        return failures.isEmpty ? nil : Outcome(status: .other, message: "not met: \(failures.joined(separator: "; "))")
     }
 
     /// The outcome of a run: that of the most frequent failure, the first of several.
@@ -220,7 +239,7 @@ struct BenchRun: Sendable {
         }
     }
 
-    private static func number(_ value: Double) -> String {
+    static func number(_ value: Double) -> String {
         let hundredths = Int((value * 100).rounded())
         let rest = hundredths % 100
         return "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest)"

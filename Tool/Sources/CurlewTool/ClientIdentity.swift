@@ -28,6 +28,12 @@ struct ClientIdentity: Sendable {
     let password: String?
     var form = Form.automatic
 
+    /// Whether a file is a PKCS #12 archive, and no PEM.
+    static func isArchive(_ path: String) -> Bool {
+        guard let contents = try? contents(path) else { return false }
+        return contents.starts(with: [0x30]) && contents.firstRange(of: Data("-----BEGIN ".utf8)) == nil
+    }
+
     /// Reads the files as far as it has to.
     func certificate() throws -> ClientCertificate {
         let given = password ?? getenv("CURLEW_KEY_PASSWORD").map { String(cString: $0) }
@@ -38,7 +44,9 @@ struct ClientIdentity: Sendable {
             guard contents.starts(with: [0x30]), contents.count > 64 else {
                 throw UsageError("\(file.quoted) is neither a certificate in PEM nor a PKCS #12 archive")
             }
-            if let keyFile { throw UsageError("\(file.quoted) is a PKCS #12 archive, which has its key in itself: \(keyFile.quoted) has no use") }
+            if let keyFile {
+                throw UsageError("\(file.quoted) is a PKCS #12 archive, which has its key in itself: \(keyFile.quoted) has no use")
+            }
             return .pkcs12(file: file, password: try given ?? Credentials.prompt("password of \(file): ") ?? "")
         }
         let key = try keyFile.map(Self.contents) ?? contents
@@ -48,7 +56,8 @@ struct ClientIdentity: Sendable {
         }
         // PKCS #8 says so in its first line, older forms in a field below it.
         let isEncrypted =
-            key[..<begin.lowerBound].hasSuffix("ENCRYPTED ") || key[begin.upperBound...].prefix(64).firstRange(of: Data("ENCRYPTED".utf8)) != nil
+            key[..<begin.lowerBound].hasSuffix("ENCRYPTED ")
+            || key[begin.upperBound...].prefix(64).firstRange(of: Data("ENCRYPTED".utf8)) != nil
         var password = given
         if isEncrypted, password == nil {
             password = try Credentials.prompt("password of \(keyFile ?? file): ")
@@ -59,7 +68,8 @@ struct ClientIdentity: Sendable {
             }
         }
         if form == .der {
-            let text = "-----BEGIN CERTIFICATE-----\n\(contents.base64EncodedString(options: .lineLength64Characters))\n-----END CERTIFICATE-----\n"
+            let base64 = contents.base64EncodedString(options: .lineLength64Characters)
+            let text = "-----BEGIN CERTIFICATE-----\n\(base64)\n-----END CERTIFICATE-----\n"
             return .pem(Data(text.utf8), key: key, password: password)
         }
         return .pem(file: file, keyFile: keyFile ?? file, password: password)

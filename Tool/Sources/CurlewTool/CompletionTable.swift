@@ -52,7 +52,7 @@ struct CompletionTable {
             switch subcommand {
             case .curl: subcommands.append(Self.curl(request))
             case .help: subcommands.append(Self.help)
-            case .download, .dl, .ws, .sse, .bench:
+            case .download, .dl, .ws, .sse, .bench, .serve:
                 guard let definition = root.subcommands?.first(where: { $0.names.contains(subcommand.rawValue) }) else { continue }
                 let refused = subcommand == .bench ? BenchCommand.refused.map(\.name) : []
                 subcommands.append(Command(definition, names: definition.names, leavingOut: refused))

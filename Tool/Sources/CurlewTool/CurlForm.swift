@@ -118,6 +118,7 @@ enum CurlForm {
     static func words(_ item: RequestItem) -> [String] {
         switch item {
         case .field(let name, let value): ["--form-string", "\(name)=\(value)"]
+        case .json(let name, let text): ["-F", "\(name)=\(quoted(text, always: true));type=application/json"]
         case .typedField(let name, let value, let type): ["-F", "\(name)=\(quoted(value, always: true));type=\(type)"]
         case .file(let name, let path, let type, let fileName):
             [

@@ -128,7 +128,10 @@ extension CurlOperation {
             var rest = place[...]
             while parts.count < 4 {
                 let isBracketed = rest.hasBytePrefix("[")
-                let end = isBracketed ? rest.unicodeScalars.firstIndex(of: "]").map { rest.unicodeScalars.index(after: $0) } : rest.unicodeScalars.firstIndex(of: ":")
+                let end =
+                    isBracketed
+                    ? rest.unicodeScalars.firstIndex(of: "]").map { rest.unicodeScalars.index(after: $0) }
+                    : rest.unicodeScalars.firstIndex(of: ":")
                 let part = rest[..<(end ?? rest.endIndex)]
                 parts.append(String(part))
                 rest = rest[part.endIndex...]

@@ -230,7 +230,9 @@ struct CurlOperation {
         let body = joined
         let hasData = body != nil || dataFile != nil
         if hasData, !parts.isEmpty { throw UsageError("curl's options --data and --form can't be combined") }
-        if hasData || !parts.isEmpty, upload != nil { throw UsageError("curl's options --upload-file and --data or --form can't be combined") }
+        if hasData || !parts.isEmpty, upload != nil {
+            throw UsageError("curl's options --upload-file and --data or --form can't be combined")
+        }
         if flags.contains("--head"), hasData && !isQuery || !parts.isEmpty {
             throw UsageError("curl's options --head and --data or --form can't be combined")
         }
@@ -271,7 +273,9 @@ struct CurlOperation {
 
     private func target(_ url: String, upload: String?, query: Data?) throws(UsageError) -> String {
         let scheme = values["--proto-default"]?.lowercased() ?? "http"
-        guard scheme == "http" || scheme == "https" else { throw UsageError("curl's option --proto-default is supported with http and https only") }
+        guard scheme == "http" || scheme == "https" else {
+            throw UsageError("curl's option --proto-default is supported with http and https only")
+        }
         var target = url.containsScalars(of: "://") ? url : "\(scheme)://\(url)"
         for name in ["--proto", "--proto-redir"] {
             guard let value = values[name] else { continue }

@@ -107,6 +107,7 @@ final class SpeedWatch: @unchecked Sendable {  // the numbers are guarded by the
     var outcome: Outcome {
         Outcome(
             status: .timeout,
-            message: "less than \(limit.bytesPerSecond) bytes a second for \(Stopper.number(limit.duration / .seconds(1))) s (--speed-limit)")
+            message:
+                "less than \(limit.bytesPerSecond) bytes a second for \(Stopper.number(limit.duration / .seconds(1))) s (--speed-limit)")
     }
 }

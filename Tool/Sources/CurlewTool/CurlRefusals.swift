@@ -6,13 +6,16 @@ struct CurlRefusal {
 
     static let all: [String: CurlRefusal] = Dictionary(
         uniqueKeysWithValues: groups.flatMap { group in
-            group.names.split(separator: " ").map { ("--\($0)", CurlRefusal(reason: group.reason)) }
+            group.names.splitScalars(separator: " ").map { ("--\($0)", CurlRefusal(reason: group.reason)) }
         })
 
     private static let groups: [(reason: String, names: String)] = [
         (
             "the library's choice of TLS parameters can't be changed",
-            "ciphers tls13-ciphers curves sigalgs tlsauthtype tlspassword tlsuser ssl-allow-beast engine ech tls-earlydata ssl-sessions no-alpn"
+            """
+            ciphers tls13-ciphers curves sigalgs tlsauthtype tlspassword tlsuser ssl-allow-beast engine ech tls-earlydata ssl-sessions \
+            no-alpn
+            """
         ),
         ("trusted certificates are read from one file; see --cacert", "capath dump-ca-embed"),
         (
@@ -41,15 +44,15 @@ struct CurlRefusal {
 }
 
 extension CurlOption {
-    /// What changes nothing: because it is so anyway, or only what curl prints, because this system's curl ignores it, or because it concerns
-    /// other protocols than HTTP, for whose URLs curl does not look at it.
+    /// What changes nothing: because it is so anyway, or only what curl prints, because curl with OpenSSL ignores it, or because it
+    /// concerns other protocols than HTTP, for whose URLs curl does not look at it.
     static let without: [String: CurlOption] = {
         let flags = """
-            basic ssl ssl-reqd ftp-ssl ftp-ssl-reqd ca-native proxy-ca-native proxy-basic socks5-basic no-npn npn alpn sessionid no-sessionid \
-            no-progress-meter progress-meter progress-bar no-buffer buffer styled-output disable trace-time trace-ids use-ascii \
+            basic ssl ssl-reqd ftp-ssl ftp-ssl-reqd ca-native proxy-ca-native proxy-basic socks5-basic no-npn npn alpn sessionid \
+            no-sessionid no-progress-meter progress-meter progress-bar no-buffer buffer styled-output disable trace-time trace-ids use-ascii \
             tcp-nodelay parallel-immediate suppress-connect-headers metalink sslv2 sslv3 false-start ssl-no-revoke ssl-revoke-best-effort \
-            ssl-auto-client-cert proxy-ssl-allow-beast proxy-ssl-auto-client-cert append compressed-ssh disable-eprt disable-epsv eprt epsv \
-            ftp-create-dirs ftp-pasv ftp-pret ftp-skip-pasv-ip ftp-ssl-ccc ftp-ssl-control list-only mail-rcpt-allowfails sasl-ir \
+            ssl-auto-client-cert proxy-ssl-allow-beast proxy-ssl-auto-client-cert append compressed-ssh disable-eprt disable-epsv eprt \
+            epsv ftp-create-dirs ftp-pasv ftp-pret ftp-skip-pasv-ip ftp-ssl-ccc ftp-ssl-control list-only mail-rcpt-allowfails sasl-ir \
             tftp-no-options
             """
         let values = """
@@ -58,8 +61,8 @@ extension CurlOption {
             sasl-authzid telnet-option tftp-blksize upload-flags
             """
         var options: [String: CurlOption] = [:]
-        for name in flags.split(separator: " ") { options["--\(name)"] = .nothing }
-        for name in values.split(separator: " ") { options["--\(name)"] = .ignoredValue }
+        for name in flags.splitScalars(separator: " ") { options["--\(name)"] = .nothing }
+        for name in values.splitScalars(separator: " ") { options["--\(name)"] = .ignoredValue }
         return options
     }()
 }

@@ -121,7 +121,8 @@ struct CurlRun: Sendable {
         guard let data = InputFile.contents(path) else { return }
         let text = String(decoding: data, as: UTF8.self)
         if text.splitScalars(separator: "\n").contains(where: { $0.lowercased().hasBytePrefix("set-cookie:") }) {
-            throw UsageError("\(path.quoted) has header fields, and curl's option --cookie is supported with files in Netscape's format only")
+            throw UsageError(
+                "\(path.quoted) has header fields, and curl's option --cookie is supported with files in Netscape's format only")
         }
         do {
             try cookies.importNetscape(text)

@@ -57,6 +57,7 @@ enum CurlText {
         ] {
             if let value { words += [option, value] }
         }
+        if let file = arguments.cert, ClientIdentity.isArchive(file) { words += ["--cert-type", "P12"] }
         for entry in arguments.resolve { words += ["--resolve", entry] }
         if arguments.ipv4 { words.append("-4") }
         if arguments.ipv6 { words.append("-6") }

@@ -62,9 +62,10 @@ struct CurlTimeCondition: Sendable, Equatable {
                 month = index + 1
             } else if days.contains(where: { Self.isName(lower, of: $0) }) {
                 continue
-            } else if word.contains(":") {
+            } else if word.unicodeScalars.contains(":") {
                 let numbers = word.splitScalars(separator: ":", omittingEmptySubsequences: false).map { Int($0) }
-                guard !hasClock, 2...3 ~= numbers.count, let hour = numbers[0], let minute = numbers[1], let second = numbers[numbers.count - 1],
+                guard !hasClock, 2...3 ~= numbers.count, let hour = numbers[0], let minute = numbers[1],
+                    let second = numbers[numbers.count - 1],
                     hour < 24, minute < 60, second <= 60
                 else { return nil }
                 clock = (hour, minute, numbers.count == 3 ? second : 0)
@@ -86,7 +87,9 @@ struct CurlTimeCondition: Sendable, Equatable {
                 return nil
             }
         }
-        guard let year, let month, let day, (1...12).contains(month), (1...31).contains(day), (1583...9999).contains(year) else { return nil }
+        guard let year, let month, let day, (1...12).contains(month), (1...31).contains(day), (1583...9999).contains(year) else {
+            return nil
+        }
         var parts = tm()
         (parts.tm_year, parts.tm_mon, parts.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
         (parts.tm_hour, parts.tm_min, parts.tm_sec) = (Int32(clock.hour), Int32(clock.minute), Int32(clock.second))
@@ -102,13 +105,13 @@ struct CurlTimeCondition: Sendable, Equatable {
 
     /// The parts of `2024-01-31T10:00:00Z`, and of `06-Nov-94`.
     private static func parts(_ word: Substring) -> [Substring] {
-        if word.first?.isNumber == true, word.contains(":"), let mark = word.unicodeScalars.firstIndex(where: { $0 == "T" || $0 == "t" }) {
+        if word.utf8.first?.isASCIIDigit == true, word.unicodeScalars.contains(":"), let mark = word.unicodeScalars.firstIndex(where: { $0 == "T" || $0 == "t" }) {
             let rest = word.suffix(afterScalarAt: mark)
             return [word[..<mark]] + parts(rest)
         }
-        if word.first?.isNumber == true, word.contains(":"), word.hasByteSuffix("Z") { return [word.dropLast(), word.suffix(1)] }
+        if word.utf8.first?.isASCIIDigit == true, word.unicodeScalars.contains(":"), word.hasByteSuffix("Z") { return [word.dropLast(), word.suffix(1)] }
         let pieces = word.splitScalars(separator: "-", omittingEmptySubsequences: false)
-        return pieces.count == 3 && pieces[1].first?.isLetter == true ? pieces : [word]
+        return pieces.count == 3 && pieces[1].unicodeScalars.first?.properties.isAlphabetic == true ? pieces : [word]
     }
 
     private static func iso(_ word: Substring) -> (Int?, Int?, Int?)? {

@@ -104,10 +104,12 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
         guard outcome.status != .success, outcome.status != .file, !isReadOnce, !Task.isCancelled else { return nil }
         let status = lastError == nil ? report.heads.last?.statusCode ?? 0 : 0
         let isTransient =
-            lastError.map(isTransient) ?? ([408, 429, 500, 502, 503, 504, 522, 524].contains(status) || extras.retries.repeatsAllErrors && extras.hidesErrors)
+            lastError.map(isTransient)
+            ?? ([408, 429, 500, 502, 503, 504, 522, 524].contains(status) || extras.retries.repeatsAllErrors && extras.hidesErrors)
         guard isTransient else { return nil }
         let usual = extras.retries.delay ?? .seconds(min(1 << min(number, 10), 600))
-        let asked = lastError == nil ? lastResponse.flatMap { RetryAfter($0, now: Date()) }.map { Duration.seconds(min($0.delay, 1e9)) } : nil
+        let asked =
+            lastError == nil ? lastResponse.flatMap { RetryAfter($0, now: Date()) }.map { Duration.seconds(min($0.delay, 1e9)) } : nil
         let delay = asked ?? usual
         if let window = extras.retries.window, ContinuousClock.now + delay >= begin + window { return nil }
         return delay
@@ -213,7 +215,9 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
 
         private func check(_ head: ResponseHead?) throws {
             guard let head else { return }
-            if let limit = transfer.extras.maximumSize, let text = head.value(for: "Content-Length"), let length = Int64(text), length > limit {
+            if let limit = transfer.extras.maximumSize, let text = head.value(for: "Content-Length"), let length = Int64(text),
+                length > limit
+            {
                 throw Refusal.tooLarge(limit)
             }
             if transfer.sink.offset > 0, head.statusCode == 200 { throw Refusal.noRanges }
@@ -235,7 +239,9 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
             guard isWritten else { return }
             try transfer.sink.begin(request.responseHead, url: transfer.plan.url)
             guard printer != nil else { return try transfer.sink.write(piece) }
-            guard try printer?.print(piece, contentType: request.response?.value(forHTTPHeaderField: "Content-Type")) == false else { return }
+            guard try printer?.print(piece, contentType: request.response?.value(forHTTPHeaderField: "Content-Type")) == false else {
+                return
+            }
             throw Refusal.binary
         }
 

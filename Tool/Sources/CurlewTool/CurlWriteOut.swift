@@ -97,7 +97,9 @@ struct CurlWriteOut: Sendable, Equatable {
                 if let command = commands[name] { return (command, length) }
                 if let reason = CurlValues.refused[name] { throw UsageError("curl's option --write-out has no %{\(name)} here: \(reason)") }
                 // curl writes a message in place of what it does not know.
-                guard CurlValues.names.contains(name) else { throw UsageError("curl's option --write-out knows no variable \(name.quoted)") }
+                guard CurlValues.names.contains(name) else {
+                    throw UsageError("curl's option --write-out knows no variable \(name.quoted)")
+                }
                 return (.variable(name), length)
             }
         }
@@ -136,14 +138,16 @@ struct CurlValues {
         "proxy_used": "it is not known which requests a proxy was used for",
     ]
 
-    static let names: [String] = [
-        "conn_id", "content_type", "errormsg", "exitcode", "filename_effective", "ftp_entry_path", "header_json", "http_code",
-        "http_connect", "http_version", "json", "local_ip", "local_port", "method", "num_connects", "num_headers", "num_redirects",
-        "num_retries", "proxy_ssl_verify_result", "redirect_url", "referer", "remote_ip", "remote_port", "response_code",
-        "scheme", "size_delivered", "size_download", "size_header", "size_request", "size_upload", "speed_download", "speed_upload",
-        "ssl_verify_result", "time_appconnect", "time_connect", "time_namelookup", "time_posttransfer", "time_pretransfer", "time_queue",
-        "time_redirect", "time_starttransfer", "time_total", "tls_earlydata", "url", "url_effective", "urlnum", "xfer_id",
-    ] + parts.map { "url.\($0)" } + parts.map { "urle.\($0)" }
+    static let names: [String] =
+        [
+            "conn_id", "content_type", "errormsg", "exitcode", "filename_effective", "ftp_entry_path", "header_json", "http_code",
+            "http_connect", "http_version", "json", "local_ip", "local_port", "method", "num_connects", "num_headers", "num_redirects",
+            "num_retries", "proxy_ssl_verify_result", "redirect_url", "referer", "remote_ip", "remote_port", "response_code",
+            "scheme", "size_delivered", "size_download", "size_header", "size_request", "size_upload", "speed_download", "speed_upload",
+            "ssl_verify_result", "time_appconnect", "time_connect", "time_namelookup", "time_posttransfer", "time_pretransfer",
+            "time_queue",
+            "time_redirect", "time_starttransfer", "time_total", "tls_earlydata", "url", "url_effective", "urlnum", "xfer_id",
+        ] + parts.map { "url.\($0)" } + parts.map { "urle.\($0)" }
 
     private static let parts = ["scheme", "user", "password", "options", "host", "port", "path", "query", "fragment", "zoneid"]
 
@@ -291,18 +295,20 @@ struct CurlValues {
     }
 
     private var json: String {
-        let members = Self.names.sorted().filter { $0 != "json" && $0 != "header_json" && !$0.hasBytePrefix("url.") && !$0.hasBytePrefix("urle.") }
-            .map { name in
-                let shown =
-                    switch value(name) {
-                    case .text(let text) where ["http_code", "response_code", "http_connect"].contains(name): "\(Int(text ?? "0") ?? 0)"
-                    case .text(let text): text.map(NestedJSON.quoted) ?? "null"
-                    case .number(let number): "\(number)"
-                    case .seconds(let seconds): Self.text(seconds)
-                    case .json(let text): text
-                    }
-                return "\"\(name)\":\(shown)"
-            }
+        let members = Self.names.sorted().filter {
+            $0 != "json" && $0 != "header_json" && !$0.hasBytePrefix("url.") && !$0.hasBytePrefix("urle.")
+        }
+        .map { name in
+            let shown =
+                switch value(name) {
+                case .text(let text) where ["http_code", "response_code", "http_connect"].contains(name): "\(Int(text ?? "0") ?? 0)"
+                case .text(let text): text.map(NestedJSON.quoted) ?? "null"
+                case .number(let number): "\(number)"
+                case .seconds(let seconds): Self.text(seconds)
+                case .json(let text): text
+                }
+            return "\"\(name)\":\(shown)"
+        }
         return "{\(members.joined(separator: ","))}"
     }
 }

@@ -27,7 +27,8 @@ struct DownloadCommand: ParsableCommand {
 
     @Option(
         name: [.customShort("i", allowingJoined: true), .long],
-        help: "read URLs from a file, or standard input (-): a line for each with its mirrors, and aria2's out= and checksum=; or a Metalink",
+        help:
+            "read URLs from a file, or standard input (-): a line for each with its mirrors, and aria2's out= and checksum=; or a Metalink",
         completion: .file())
     var input: String?
     @Option(name: [.customShort("o", allowingJoined: true), .long], help: "the file's name, for one URL", completion: .file())
@@ -53,7 +54,8 @@ struct DownloadCommand: ParsableCommand {
     @Option(name: .long, help: "send a bearer token") var token: String?
     @Option(name: [.customShort("u", allowingJoined: true), .long], help: "NAME:PASSWORD") var user: String?
     @Flag(name: .long, help: "take credentials from ~/.netrc") var netrc = false
-    @Option(name: .long, help: "send cookies and header fields that are kept under a name, and keep those that are set") var session: String?
+    @Option(name: .long, help: "send cookies and header fields that are kept under a name, and keep those that are set") var session:
+        String?
     @Option(name: .long, help: "the client's certificate and key (PEM, or PKCS #12)", completion: .file()) var cert: String?
     @Option(name: .long, help: "the key, if it has a file of its own (PEM)", completion: .file()) var key: String?
     @Option(name: .long, help: "HOST:PORT:ADDRESS, where to connect to; may be repeated") var resolve: [String] = []
@@ -103,7 +105,9 @@ struct DownloadCommand: ParsableCommand {
                     job.headers.update(.authorization(username: credential.user, password: credential.password))
                 }
                 if let session {
-                    let own = try KeptSession(session, for: job.url, items: arguments.items, environment, sharing: try kept.first?.cookies ?? KeptSession.storage())
+                    let own = try KeptSession(
+                        session, for: job.url, items: arguments.items, environment,
+                        sharing: try kept.first?.cookies ?? KeptSession.storage())
                     own.apply(to: &job.headers)
                     kept.append(own)
                 }

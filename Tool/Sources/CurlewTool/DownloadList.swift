@@ -142,9 +142,13 @@ private struct Metalink {
                 switch (name, stack) {
                 case ("file", ["metalink"]):
                     if var found = current {
-                        found.entry.urls = found.urls.enumerated().sorted { ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset) }
-                            .map(\.element.url)
-                        guard !found.entry.urls.isEmpty else { throw damage("\((found.entry.name ?? "").quoted) has no URL of http or https") }
+                        found.entry.urls = found.urls.enumerated().sorted {
+                            ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset)
+                        }
+                        .map(\.element.url)
+                        guard !found.entry.urls.isEmpty else {
+                            throw damage("\((found.entry.name ?? "").quoted) has no URL of http or https")
+                        }
                         entries.append(found.entry)
                     }
                     current = nil
@@ -171,7 +175,9 @@ private struct Metalink {
                 content = ""
             }
         }
-        guard stack.isEmpty, !entries.isEmpty else { throw damage(stack.isEmpty ? "it has no file" : "<\(stack[stack.count - 1])> has no end") }
+        guard stack.isEmpty, !entries.isEmpty else {
+            throw damage(stack.isEmpty ? "it has no file" : "<\(stack[stack.count - 1])> has no end")
+        }
     }
 
     private func damage(_ reason: String) -> UsageError { UsageError("the Metalink \(path.quoted) can't be read: \(reason)") }
@@ -204,7 +210,9 @@ private struct Metalink {
             rest = rest[key.endIndex...].dropScalars(while: isSpace)
             guard rest.hasBytePrefix("=") else { throw link.damage("an attribute has no value") }
             rest = rest.dropFirstScalars().dropScalars(while: isSpace)
-            guard let quote = rest.unicodeScalars.first, quote == "\"" || quote == "'" else { throw link.damage("an attribute has no quotes") }
+            guard let quote = rest.unicodeScalars.first, quote == "\"" || quote == "'" else {
+                throw link.damage("an attribute has no quotes")
+            }
             let value = rest.dropFirstScalars().prefixScalars { $0 != quote }
             guard value.endIndex < rest.endIndex else { throw link.damage("an attribute has no end") }
             tag.attributes[String(key)] = try link.plain(value)

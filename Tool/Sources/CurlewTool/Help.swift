@@ -74,12 +74,13 @@ enum Help {
 
         Items:
           name=value     a field of the JSON body, or of a form with --form or --multipart
-          name:=json     a field of the JSON body with a raw JSON value
+          name:=json     a field of the JSON body with a raw JSON value; with --multipart a part of that type
           name==value    a query item
           name@file      a file as a part of --multipart; name@file;type=text/csv;filename=x with a type and another name
           Header:value   a header field; "Header:" removes a default, but for Accept: */*; "Header;" sends an empty one
           name=@file     the same with the text of a file as the value; likewise :=@, ==@ and :@
           a[b][0]=x      a field in nested objects and arrays; a[]=x appends
+          @file, -       all of the body from a file, or from standard input
           A backslash escapes a separator in a name: a\\:b=c
 
         Body:
@@ -141,8 +142,10 @@ enum Help {
                                   fails or the status is 408, 429, 500, 502, 503 or 504; not POST and PATCH
           --max-redirects N       how many redirects to follow; 20 by default, 0 prints the redirect itself
           --cacert FILE           trust these certificates (PEM) instead of the system's
-          --cert FILE --key FILE  the client's certificate and its key (PEM), for the URL's own origin: redirects to
-                                  others are sent without it
+          --cert FILE [--key FILE]
+                                  the client's certificate and its key (PEM), in two files or one, or a PKCS #12 archive; for
+                                  the URL's own origin: redirects to others are sent without it. The password of an encrypted
+                                  key is that of the environment variable CURLEW_KEY_PASSWORD, or is asked for
           --pin sha256//BASE64    demand this public key of the server; may be repeated
           --tls 1.2|1.3           the oldest version of TLS to accept; 1.2 by default
           --insecure              don't verify the server's certificate

@@ -103,7 +103,9 @@ struct JSONPathParser {
     private mutating func integer() throws(UsageError) -> Int? {
         let digits = rest.prefix { $0 == "-" || ("0"..."9").contains($0) }
         guard !digits.isEmpty else { return nil }
-        guard let number = Int(String(Substring(digits))), abs(number) < 1 << 53 else { throw error("the number is no whole number below 2^53") }
+        guard let number = Int(String(Substring(digits))), abs(number) < 1 << 53 else {
+            throw error("the number is no whole number below 2^53")
+        }
         rest = rest[digits.endIndex...]
         return number
     }
@@ -197,7 +199,9 @@ struct JSONPathParser {
         }
         let word = rest.prefix { $0.properties.isAlphabetic || ("0"..."9").contains($0) || "+-.".unicodeScalars.contains($0) }
         let value = String(Substring(word))
-        guard !value.isEmpty, JSONReindenter.isValid(value.utf8) else { throw error("a query, a string, a number, true, false or null was expected") }
+        guard !value.isEmpty, JSONReindenter.isValid(value.utf8) else {
+            throw error("a query, a string, a number, true, false or null was expected")
+        }
         rest = rest[word.endIndex...]
         return .literal(.text(value))
     }

@@ -31,7 +31,8 @@ extension NestedJSON {
             return a == b
         case (.array(let a), .array(let b)): return a.count == b.count && zip(a, b).allSatisfy { $0.isEqual(to: $1) }
         case (.object(let a), .object(let b)):
-            return a.count == b.count && a.allSatisfy { member in b.contains { $0.name == member.name && $0.value.isEqual(to: member.value) } }
+            return a.count == b.count
+                && a.allSatisfy { member in b.contains { $0.name == member.name && $0.value.isEqual(to: member.value) } }
         default: return false
         }
     }
@@ -123,7 +124,9 @@ private struct JSONTreeReader {
         let start = position
         if position < bytes.count, bytes[position] == UInt8(ascii: "\"") {
             position += 1
-            while position < bytes.count, bytes[position] != UInt8(ascii: "\"") { position += bytes[position] == UInt8(ascii: "\\") ? 2 : 1 }
+            while position < bytes.count, bytes[position] != UInt8(ascii: "\"") {
+                position += bytes[position] == UInt8(ascii: "\\") ? 2 : 1
+            }
             position = min(position + 1, bytes.count)
         } else {
             while position < bytes.count, !" \t\r\n,]}:".utf8.contains(bytes[position]) { position += 1 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// The program that shows what is longer than the screen, as git has it: that of `CURLEW_PAGER` or `PAGER`, or `less`, which with `FRX` ends
-/// at once if all fits, and lets colours through.
+/// The program that shows what is longer than the screen, as git has it: that of `CURLEW_PAGER` or `PAGER`, or `less`, which with `FRX`
+/// ends at once if all fits, and lets colours through.
 final class Pager: @unchecked Sendable {  // used before the first and after the last output only
     private static let lock = NSLock()
     private nonisolated(unsafe) static var running: Pager?  // guarded by the lock

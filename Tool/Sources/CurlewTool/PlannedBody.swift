@@ -8,12 +8,15 @@ struct PlannedBody: ParameterEncoding {
     private(set) var copy: SentBytes?
     /// The rate at which it is sent; `nil` for no limit.
     private var bytesPerSecond: Int64?
+    /// The length of a file on standard input, from its offset on; `nil` for a pipe.
+    private let inputLength: Int64?
     /// One for all attempts, so that what is shown is what is sent.
     private let boundary = MultipartFormData().boundary
 
     init(_ plan: RequestPlan, isShown: Bool) {
         body = plan.body
         copy = nil
+        inputLength = plan.body == .standardInput ? StandardInput.length : nil
         if isShown, isReadOnce { copy = SentBytes() }
     }
 
@@ -59,6 +62,7 @@ struct PlannedBody: ParameterEncoding {
                 form.append(data, withName: name, fileName: fileName, mimeType: type)
             case .data(let name, let data, let type?, nil): form.append(data, withName: name, mimeType: type)
             case .data(let name, let data, nil, _): form.append(data, withName: name)
+            case .json(let name, let text): form.append(Data(text.utf8), withName: name, mimeType: "application/json")
             case .typedField(let name, let value, let type): form.append(Data(value.utf8), withName: name, mimeType: type)
             case .file(let name, let path, let type, let fileName):
                 let file = URL(fileURLWithPath: path)
@@ -114,7 +118,8 @@ struct PlannedBody: ParameterEncoding {
     /// The length of the body; `nil` for a stream, for a form that is not shown, and without a body.
     var length: Int64? {
         switch body {
-        case .none, .standardInput, .stream: nil
+        case .none, .stream: nil
+        case .standardInput: inputLength
         case .bytes(let data): Int64(data.count)
         case .file(let path): (try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int).map(Int64.init)
         case .parts: (shown?.count).map(Int64.init)

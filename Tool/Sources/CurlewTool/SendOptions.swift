@@ -89,8 +89,8 @@ struct SendOptions: ParsableArguments {
     @Option(name: .long, help: "how many times to try again") var retry: UInt?
     @Option(name: .long, help: "how many redirects to follow") var maxRedirects: Int?
     @Option(name: .long, help: "trust these certificates (PEM)", completion: .file()) var cacert: String?
-    @Option(name: .long, help: "the client's certificate (PEM)", completion: .file()) var cert: String?
-    @Option(name: .long, help: "the certificate's key (PEM)", completion: .file()) var key: String?
+    @Option(name: .long, help: "the client's certificate and key (PEM, or PKCS #12)", completion: .file()) var cert: String?
+    @Option(name: .long, help: "the key, if it has a file of its own (PEM)", completion: .file()) var key: String?
     @Option(name: .long, help: "sha256//BASE64 of a public key that the server must have") var pin: [String] = []
     @Flag(name: .long, help: "don't verify the server's certificate") var insecure = false
     @Option(name: .long, help: "the oldest version of TLS to accept: 1.2 or 1.3") var tls: TLSChoice?

@@ -3,6 +3,15 @@ import Curlew
 
 /// Whether there is a body on standard input.
 enum StandardInput {
+    /// The bytes that are left of a regular file; `nil` for what has no length, and for a file whose size is said to be 0 although it has
+    /// bytes.
+    static var length: Int64? {
+        var status = stat()
+        guard fstat(0, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        let offset = max(lseek(0, 0, SEEK_CUR), 0)
+        return status.st_size == 0 && InputFile.hasByte(0, at: offset) ? nil : Int64(max(status.st_size - offset, 0))
+    }
+
     /// Waits until a pipe has data or its end. What is neither a pipe nor a file has no body.
     static func hasBody() -> Bool {
         var status = stat()

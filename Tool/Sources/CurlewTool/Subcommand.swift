@@ -4,7 +4,7 @@ import Curlew
 
 /// A first word that is no URL and no method.
 enum Subcommand: String, CaseIterable {
-    case download, dl, ws, sse, curl, bench, help
+    case download, dl, ws, sse, curl, bench, serve, help
 
     func run(_ words: [String], environment: [String: String]) async throws(UsageError) -> Outcome {
         if words.contains("--help") { return Tool.show(helpText) }
@@ -16,6 +16,7 @@ enum Subcommand: String, CaseIterable {
         case .ws: return try await WebSocketCommand.parsed(words).run(environment: environment)
         case .sse: return try await EventsCommand.parsed(words).run(environment: environment)
         case .bench: return try await BenchCommand.parsed(words).run(environment: environment)
+        case .serve: return try await ServeCommand.parsed(words).run()
         case .curl:
             return try await CurlRun(CurlCommandLine(words), environment: environment).run()
         case .download, .dl: return try await DownloadCommand.parsed(words).run(environment: environment)
@@ -27,6 +28,7 @@ enum Subcommand: String, CaseIterable {
         case .download, .dl: Self.helpText(of: DownloadCommand.self)
         case .ws: Self.helpText(of: WebSocketCommand.self)
         case .sse: Self.helpText(of: EventsCommand.self)
+        case .serve: Self.helpText(of: ServeCommand.self)
         case .bench: BenchCommand.supported(Self.helpText(of: BenchCommand.self))
         case .curl, .help: Help.shown
         }
@@ -47,7 +49,8 @@ enum Subcommand: String, CaseIterable {
           curl WORDS…             do what a command of curl says; options that are not supported are errors
           bench URL               send a request many times: -n REQUESTS or --duration SECONDS, -c CONCURRENCY,
                                   --rate PER_SECOND
-          help [COMMAND]          print this help, or that of download, ws, sse or bench
+          serve [FOLDER]          serve the files of a folder to this machine: --upload, --tls
+          help [COMMAND]          print this help, or that of download, ws, sse, bench or serve
 
         """
 }
@@ -55,7 +58,8 @@ enum Subcommand: String, CaseIterable {
 /// The whole command, for help and completion.
 struct CurlewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "curlew", subcommands: [DownloadCommand.self, WebSocketCommand.self, EventsCommand.self, BenchCommand.self],
+        commandName: "curlew",
+        subcommands: [DownloadCommand.self, WebSocketCommand.self, EventsCommand.self, BenchCommand.self, ServeCommand.self],
         helpNames: [])
 
     @OptionGroup var options: SendOptions

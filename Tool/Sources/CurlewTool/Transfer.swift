@@ -161,8 +161,9 @@ struct Transfer {
         if let outcome = await checkFinished(url, path) { return outcome }
         var headers = setup.headers
         // A stream with a Content-Length is sent unchunked.
-        if case .file(let path) = plan.body, let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64 {
-            headers.update(name: "Content-Length", value: "\(size)")
+        switch plan.body {
+        case .file, .standardInput: if let length = setup.body.length { headers.update(name: "Content-Length", value: "\(length)") }
+        case .none, .bytes, .stream, .parts: break
         }
         let request = manager.download(
             plan.url, method: plan.method, parameters: [:], encoding: setup.body, headers: headers,

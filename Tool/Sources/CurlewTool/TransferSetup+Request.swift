@@ -25,7 +25,9 @@ extension TransferSetup {
             request = manager.request(plan.url, method: plan.method, headers: headers)
         default:
             // A stream with a Content-Length is sent unchunked.
-            if bytesPerSecond != nil, let length = body.length { headers.update(name: "Content-Length", value: "\(length)") }
+            if bytesPerSecond != nil || plan.body == .standardInput, let length = body.length {
+                headers.update(name: "Content-Length", value: "\(length)")
+            }
             request = manager.streamRequest(
                 plan.url, method: plan.method, parameters: [:], encoding: body.paced(bytesPerSecond), headers: headers)
         }

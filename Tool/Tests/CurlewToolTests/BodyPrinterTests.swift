@@ -23,8 +23,11 @@ import Testing
         #expect(try printed(["[1", "0]"]) == "[\n  10\n]\n")
         #expect(try printed(["[1"]) == "[1\n")
         #expect(try printed(["[1]"], type: "application/problem+json; charset=utf-8") == "[\n  1\n]\n")
-        #expect(try printed(["[1]"], type: "text/plain") == "[1]\n")
-        #expect(try printed(["[1]\n"], type: nil) == "[1]\n")
+        #expect(try printed(["[1", "]"], type: "text/plain") == "[\n  1\n]\n")
+        #expect(try printed(["\u{FEFF} [1]\n"], type: nil) == "[\n  1\n]\n")
+        #expect(try printed(["", "{}"], type: "application/dns-json") == "{}\n")
+        #expect(try printed(["[info] start"], type: "text/plain") == "[info] start\n")
+        #expect(try printed(["{}\n{", "}\n"], type: "text/plain") == "{}\n{}\n")
         #expect(try printed([]) == "")
     }
 

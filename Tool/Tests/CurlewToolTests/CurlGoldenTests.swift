@@ -5,10 +5,13 @@ import Testing
 
 @testable import CurlewTool
 
-/// Commands of curl, each run by the curl of this machine and by this program: what arrives and what is written is the same.
-@Suite(.timeLimit(.minutes(3)), .enabled(if: CurlGoldenTests.curl != nil, "needs curl")) struct CurlGoldenTests {
-    static let curl = ["/usr/bin/curl", "/usr/local/bin/curl"].first { FileManager.default.isExecutableFile(atPath: $0) }
+/// The curl of this machine.
+private enum RealCurl {
+    static let path = ["/usr/bin/curl", "/usr/local/bin/curl"].first { FileManager.default.isExecutableFile(atPath: $0) }
+}
 
+/// Commands of curl, each run by the curl of this machine and by this program: what arrives and what is written is the same.
+@Suite(.timeLimit(.minutes(3)), .enabled(if: RealCurl.path != nil, "needs curl")) struct CurlGoldenTests {
     /// What no two programs agree on is left out: their names, and the boundaries of forms.
     private static func plain(_ data: Data) -> Data {
         let text = String(decoding: data, as: UTF8.self)
@@ -47,7 +50,8 @@ import Testing
             case "/redirect": response = .status(302, headers: [ServerField("Location", "/end"), ServerField("X-Hop", "1")])
             case "/cookies": response.headers += [ServerField("Set-Cookie", "k=v; Path=/")]
             case "/none": response = ServerResponse(status: 404, headers: [], body: .data(Data("none\n".utf8)))
-            case "/tag": response.headers += [ServerField("ETag", "\"a b\""), ServerField("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]
+            case "/tag":
+                response.headers += [ServerField("ETag", "\"a b\""), ServerField("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]
             case "/named": response.headers += [ServerField("Content-Disposition", "attachment; filename=\"given.txt\"")]
             case "/range":
                 let all = Array("0123456789".utf8)
@@ -98,12 +102,15 @@ import Testing
         "the same is sent and written",
         arguments: [
             ["-s", "URLx"], ["-si", "URLx"], ["-sI", "URLx"], ["-siL", "URLredirect"], ["-s", "URLredirect"], ["-s", "-D", "-", "URLx"],
-            ["-sL", "-D", "heads", "-o", "body", "URLredirect"], ["-s", "URLnone"], ["-s", "-o", "body", "URLnone"], ["-sf", "-o", "b", "URLnone"],
+            ["-sL", "-D", "heads", "-o", "body", "URLredirect"], ["-s", "URLnone"], ["-s", "-o", "body", "URLnone"],
+            ["-sf", "-o", "b", "URLnone"],
             // Bodies.
-            ["-s", "-d", "@text.txt", "URLx"], ["-s", "--data-binary", "@bytes", "URLx"], ["-s", "-d", "a=1", "--data-binary", "@bytes", "URLx"],
+            ["-s", "-d", "@text.txt", "URLx"], ["-s", "--data-binary", "@bytes", "URLx"],
+            ["-s", "-d", "a=1", "--data-binary", "@bytes", "URLx"],
             ["-s", "--data-binary", "@bytes", "-d", "a=1", "URLx"], ["-s", "-d", "a", "--json", "{}", "--json", "[]", "URLx"],
             ["-s", "--data-urlencode", "a=b c&ü", "--data-urlencode", "q@bytes", "--data-urlencode", "=x y", "URLx"],
-            ["-s", "-G", "-d", "a=1", "--data-urlencode", "b=x y", "URLx?c=2"], ["-s", "--url-query", "a=b c", "--url-query", "+x=%20", "URLx"],
+            ["-s", "-G", "-d", "a=1", "--data-urlencode", "b=x y", "URLx?c=2"],
+            ["-s", "--url-query", "a=b c", "--url-query", "+x=%20", "URLx"],
             ["-s", "--json", "@text.txt", "-H", "Accept: a/b", "URLx"], ["-s", "-T", "text.txt", "URLdir/"], ["-s", "-T", "bytes", "URLx"],
             // Forms.
             ["-s", "-F", "a=1;type=a/b", "-F", "f=@text.txt", "-F", "g=<text.txt", "URLx"], ["-s", "-F", "f=@text.txt,bytes", "URLx"],
@@ -120,10 +127,12 @@ import Testing
             ["-s", "-b", "cookies", "-j", "URLx"], ["-s", "-L", "-b", "", "URLcookies", "--next", "-s", "URLx"],
             ["-s", "URLcookies", "URLx"],
             // Files.
-            ["-s", "-o", "a", "-o", "b", "URLx", "URLnone"], ["-s", "URLx", "-o", "a", "--next", "-d", "b", "URLy"], ["-s", "-O", "URLdir/name?q"],
+            ["-s", "-o", "a", "-o", "b", "URLx", "URLnone"], ["-s", "URLx", "-o", "a", "--next", "-d", "b", "URLy"],
+            ["-s", "-O", "URLdir/name?q"],
             ["-s", "--remote-name-all", "URLa", "URLb"], ["-s", "-OJ", "URLnamed"], ["-s", "-OJ", "URLother"],
             ["-s", "--output-dir", "sub", "--create-dirs", "-o", "a/b", "URLx"], ["-s", "--no-clobber", "-o", "text.txt", "URLx"],
-            ["-s", "-C", "-", "-o", "part", "URLrange"], ["-s", "-C", "3", "-o", "part", "URLrange"], ["-s", "-C", "-", "-o", "part", "URLx"],
+            ["-s", "-C", "-", "-o", "part", "URLrange"], ["-s", "-C", "3", "-o", "part", "URLrange"],
+            ["-s", "-C", "-", "-o", "part", "URLx"],
             ["-s", "--max-filesize", "3", "-o", "b", "URLx"],
             // Others.
             ["-s", "-K", "config", "URLx?z"], ["-s", "--retry", "2", "URLnone"], ["-s", "--path-as-is", "URLa/../b"], ["-s", "URLa/../b"],
@@ -133,7 +142,7 @@ import Testing
     func same(_ words: [String]) async throws {
         let server = try Self.server()
         let words = words.map { $0.replacingOccurrences(of: "example.test:80:URL", with: "example.test:80:127.0.0.1:\(server.port)") }
-        let expected = try await Self.run(words, server, program: URL(fileURLWithPath: try #require(Self.curl)))
+        let expected = try await Self.run(words, server, program: URL(fileURLWithPath: try #require(RealCurl.path)))
         let actual = try await Self.run(words, server, program: nil)
         #expect(actual.arrivals == expected.arrivals, "\(words)")
         #expect(!expected.arrivals.isEmpty)
@@ -157,7 +166,7 @@ import Testing
     func variables(_ format: String, _ words: [String]) async throws {
         let server = try Self.server()
         let words = ["-s", "-w", format + "\\n"] + words
-        let expected = try await Self.run(words, server, program: URL(fileURLWithPath: try #require(Self.curl)))
+        let expected = try await Self.run(words, server, program: URL(fileURLWithPath: try #require(RealCurl.path)))
         let actual = try await Self.run(words, server, program: nil)
         // Of a response without failure, this program's exit status is that of the status.
         guard !(format.contains("exitcode") && words.contains { $0.contains("none") || $0.contains("redirect") }) else { return }
@@ -216,18 +225,20 @@ import Testing
             -H 'Origin: https://example.org' \
             -H 'Sec-Fetch-Dest: empty' \
             -H 'Accept-Language: en-GB,en;q=0.9' \
-            -H 'User-Agent: Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.4 Safari/605.1.15' \
+            -H 'User-Agent: Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Safari/605.1.15' \
             -H 'Referer: https://example.org/' \
             --data-binary $'line one\nline two \'quoted\'\u00e9\x00'
             """#
         ),
     ]
 
-    @Test("a command copied from a browser sends the bytes that curl sends", arguments: pasted) func browser(_ name: String, _ text: String) async throws {
+    @Test("a command copied from a browser sends the bytes that curl sends", arguments: pasted) func browser(_ name: String, _ text: String)
+        async throws
+    {
         let server = try Self.server()
         let line = text.replacingOccurrences(of: "URL", with: server.url("/"))
         // bash knows $'…'.
-        for program in [try #require(Self.curl), "'\(try ToolRun.executable().path)' curl"] {
+        for program in [try #require(RealCurl.path), "'\(try ToolRun.executable().path)' curl"] {
             let result = try await ToolRun(["-c", program + line.dropFirst(4)], program: URL(fileURLWithPath: "/bin/bash")).result()
             #expect(result.text == "hello\n", "\(result.error)")
         }

@@ -320,7 +320,9 @@ import Testing
         var count = 0
         for line in help.split(separator: "\n") {
             let words = line.split(separator: " ")
-            guard let index = words.firstIndex(where: { $0.hasPrefix("--") }), let option = CurlOption.long[String(words[index])] else { continue }
+            guard let index = words.firstIndex(where: { $0.hasPrefix("--") }), let option = CurlOption.long[String(words[index])] else {
+                continue
+            }
             count += 1
             let takesValue = words.count > index + 1 && words[index + 1].hasPrefix("<") && words[index] != "--help"
             #expect(option.takesValue == takesValue, "\(line)")
