@@ -70,7 +70,8 @@ struct CompletionTable {
     /// The command that reads curl's options, which have the summaries and values of the options that they stand for.
     private static func curl(_ request: Command) -> Command {
         let options = CurlOption.long.sorted { $0.key < $1.key }.map { name, option in
-            let letters = CurlOption.short.filter { $0.value == name }.map { "-\($0.key)" }.sorted()
+            // zsh has another use for a colon.
+            let letters = CurlOption.short.filter { $0.value == name && $0.key != ":" }.map { "-\($0.key)" }.sorted()
             let ours = option.replacement.flatMap { word in request.options.first { $0.names.contains(word) } }
             return Option(
                 names: letters + [name], summary: ours?.summary ?? "", value: option.completion(ours, methods: request.first),

@@ -213,20 +213,29 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
                 write: { try sink.write($0) })
         }
 
-        private func check(_ head: ResponseHead?) throws {
+        /// Whether the file has all of it already, as far as the sizes say.
+        private func isComplete(_ head: ResponseHead) -> Bool {
+            transfer.sink.offset > 0 && head.value(for: "Content-Length") == "\(transfer.sink.offset)"
+        }
+
+        private mutating func check(_ head: ResponseHead?) throws {
             guard let head else { return }
             if let limit = transfer.extras.maximumSize, let text = head.value(for: "Content-Length"), let length = Int64(text),
                 length > limit
             {
+                isWritten = false
                 throw Refusal.tooLarge(limit)
             }
-            if transfer.sink.offset > 0, head.statusCode == 200 { throw Refusal.noRanges }
+            if transfer.sink.offset > 0, head.statusCode == 200, !isComplete(head) {
+                isWritten = false
+                throw Refusal.noRanges
+            }
         }
 
         private func isBodyWritten(_ head: ResponseHead?) -> Bool {
             guard let head else { return true }
             if transfer.extras.hidesErrors, head.statusCode >= 400 { return false }
-            if transfer.sink.offset > 0, head.statusCode == 416 { return false }
+            if transfer.sink.offset > 0, head.statusCode == 416 || head.statusCode == 200 && isComplete(head) { return false }
             guard let condition = transfer.extras.condition, head.statusCode == 200, let text = head.value(for: "Last-Modified"),
                 let date = CurlTimeCondition.date(text)
             else { return true }

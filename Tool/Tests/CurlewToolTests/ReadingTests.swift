@@ -62,7 +62,7 @@ import Testing
             #expect(text.replacingOccurrences(of: "\u{1B}\\[[0-9]+m", with: "", options: .regularExpression) == page + "\n")
         }
         let text = try Self.printed([Data(page.utf8)], type: "text/html; charset=utf-8", style: Style(isOn: true))
-        #expect(text.contains("\u{1B}[36m<a \u{1B}[0m") && text.contains("\u{1B}[32m\"c>d\"\u{1B}[0m"))
+        #expect(text.contains("<a \u{1B}[0m\u{1B}[34mb=\u{1B}[0m") && text.contains("\u{1B}[32m\"c>d\"\u{1B}[0m"))
         #expect(text.contains("\u{1B}[2m- <x> --->\u{1B}[0mtext 1 "))
         #expect(!MarkupPainter.isMarkup("text/plain") && MarkupPainter.isMarkup("image/svg+xml"))
     }

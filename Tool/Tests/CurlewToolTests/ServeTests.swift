@@ -26,7 +26,7 @@ import Testing
             run = try ToolRun(["serve", "--quiet"] + words + [root.path])
             first = await ToolRun.text(of: run.output, until: words.contains("--tls") ? ".pem\n" : "\n")
             url = String(first.prefix { $0 != "\n" })
-            #expect(url.hasPrefix("http") && url.contains("127.0.0.1"))
+            #expect(url.hasPrefix(words.contains("--tls") ? "https://localhost:" : "http://127.0.0.1:"))
         }
 
         func end() async {
