@@ -100,7 +100,7 @@ struct BodyPrinter {
             mode = .lines(Data())
         } else if style.isOn, MarkupPainter.isMarkup(contentType) {
             mode = .markup(MarkupPainter())
-        } else if Self.isJSON(contentType) || !Self.isLines(contentType) && Self.looksLikeJSON(piece) {
+        } else if Self.isJSON(contentType) || !Self.isStream(contentType) && Self.looksLikeJSON(piece) {
             mode = .formatting(JSONReindenter())
         }
     }
@@ -154,6 +154,11 @@ struct BodyPrinter {
     private mutating func put(_ bytes: Data) throws {
         lastByte = bytes.last ?? lastByte
         try write(bytes)
+    }
+
+    /// Whether a content type is that of a body that is read while it comes.
+    private static func isStream(_ contentType: String?) -> Bool {
+        isLines(contentType) || (contentType ?? "").prefixScalars { $0 != ";" }.lowercased() == "text/event-stream"
     }
 
     /// Whether a content type is lines of JSON.

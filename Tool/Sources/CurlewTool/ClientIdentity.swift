@@ -56,7 +56,7 @@ struct ClientIdentity: Sendable {
         }
         // PKCS #8 says so in its first line, older forms in a field below it.
         let isEncrypted =
-            key[..<begin.lowerBound].hasSuffix("ENCRYPTED ")
+            key[..<begin.lowerBound].ends(with: "ENCRYPTED ")
             || key[begin.upperBound...].prefix(64).firstRange(of: Data("ENCRYPTED".utf8)) != nil
         var password = given
         if isEncrypted, password == nil {
@@ -87,5 +87,5 @@ struct ClientIdentity: Sendable {
 }
 
 extension Data {
-    fileprivate func hasSuffix(_ text: String) -> Bool { suffix(text.utf8.count).elementsEqual(text.utf8) }
+    fileprivate func ends(with text: String) -> Bool { suffix(text.utf8.count).elementsEqual(text.utf8) }
 }

@@ -29,25 +29,29 @@ enum CurlForm {
 
     /// Reads a file's name, or several with commas between them, which are parts of a part.
     private static func files(_ text: Substring, of name: String) throws(UsageError) -> RequestItem {
-        var files: [(path: String, type: String, fileName: String?)] = []
+        var files: [(path: String, type: String?, fileName: String?)] = []
         var rest = text
         repeat {
             if !files.isEmpty { rest = rest.dropFirstScalars().dropScalars { $0 == " " } }
             let path = value(&rest, ends: ";,")
             let (type, fileName) = try parameters(&rest, of: name, ends: ";,")
-            files.append((path, type ?? Self.type(of: fileName ?? path), fileName))
+            files.append((path, type, fileName))
         } while rest.unicodeScalars.first == ","
         guard files.count > 1 else {
             let (path, type, fileName) = files[0]
-            guard path == "-" else { return .file(name: name, path: path, type: type, fileName: fileName) }
+            guard path == "-" else {
+                return .file(name: name, path: path, type: type ?? Self.type(of: fileName ?? path), fileName: fileName)
+            }
+            // Only its own name says what standard input is.
             return .data(name: name, data: try contents(path), type: type, fileName: fileName ?? "-")
         }
-        let boundary = "------------------------\(UUID().uuidString.filter { $0 != "-" }.prefix(22))"
+        let boundary = "------------------------\(UUID().uuidString.filterScalars { $0 != "-" }.prefix(22))"
         var body = Data()
         for file in files {
             let plain = file.path.splitScalars(separator: "/").last.map(String.init) ?? file.path
+            let type = file.type ?? Self.type(of: file.fileName ?? file.path)
             let shown = (file.fileName ?? plain).replacingScalars("\"", with: "%22").filterScalars { $0 != "\r" && $0 != "\n" }
-            body += "--\(boundary)\r\nContent-Disposition: attachment; filename=\"\(shown)\"\r\nContent-Type: \(file.type)\r\n\r\n".utf8
+            body += "--\(boundary)\r\nContent-Disposition: attachment; filename=\"\(shown)\"\r\nContent-Type: \(type)\r\n\r\n".utf8
             body += try contents(file.path) + Data("\r\n".utf8)
         }
         body += "--\(boundary)--\r\n".utf8

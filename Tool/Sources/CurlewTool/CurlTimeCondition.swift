@@ -105,11 +105,15 @@ struct CurlTimeCondition: Sendable, Equatable {
 
     /// The parts of `2024-01-31T10:00:00Z`, and of `06-Nov-94`.
     private static func parts(_ word: Substring) -> [Substring] {
-        if word.utf8.first?.isASCIIDigit == true, word.unicodeScalars.contains(":"), let mark = word.unicodeScalars.firstIndex(where: { $0 == "T" || $0 == "t" }) {
+        if word.utf8.first?.isASCIIDigit == true, word.unicodeScalars.contains(":"),
+            let mark = word.unicodeScalars.firstIndex(where: { $0 == "T" || $0 == "t" })
+        {
             let rest = word.suffix(afterScalarAt: mark)
             return [word[..<mark]] + parts(rest)
         }
-        if word.utf8.first?.isASCIIDigit == true, word.unicodeScalars.contains(":"), word.hasByteSuffix("Z") { return [word.dropLast(), word.suffix(1)] }
+        if word.utf8.first?.isASCIIDigit == true, word.unicodeScalars.contains(":"), word.hasByteSuffix("Z") {
+            return [word.dropLast(), word.suffix(1)]
+        }
         let pieces = word.splitScalars(separator: "-", omittingEmptySubsequences: false)
         return pieces.count == 3 && pieces[1].unicodeScalars.first?.properties.isAlphabetic == true ? pieces : [word]
     }

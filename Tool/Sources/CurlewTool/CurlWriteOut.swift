@@ -175,7 +175,7 @@ struct CurlValues {
     private func value(_ name: String) -> Value {
         if name.hasBytePrefix("time_") { return .seconds(seconds(name)) }
         if name.hasBytePrefix("size_") || name.hasBytePrefix("speed_") { return .number(bytes(name)) }
-        if name.hasBytePrefix("num_") || name.hasSuffix("_id") || name.hasSuffix("_port") { return .number(count(name)) }
+        if name.hasBytePrefix("num_") || name.hasByteSuffix("_id") || name.hasByteSuffix("_port") { return .number(count(name)) }
         if name.hasBytePrefix("url.") { return .text(part(String(name.dropFirst(4)), of: report.url)) }
         if name.hasBytePrefix("urle.") { return .text(part(String(name.dropFirst(5)), of: report.effectiveURL)) }
         switch name {

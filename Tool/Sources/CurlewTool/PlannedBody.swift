@@ -61,7 +61,13 @@ struct PlannedBody: ParameterEncoding {
             case .data(let name, let data, let type?, let fileName?):
                 form.append(data, withName: name, fileName: fileName, mimeType: type)
             case .data(let name, let data, let type?, nil): form.append(data, withName: name, mimeType: type)
-            case .data(let name, let data, nil, _): form.append(data, withName: name)
+            case .data(let name, let data, nil, nil): form.append(data, withName: name)
+            case .data(let name, let data, nil, let fileName?):
+                func shown(_ text: String) -> String { text.replacingScalars("\"", with: "%22").filterScalars { $0 != "\r" && $0 != "\n" } }
+                let disposition = "form-data; name=\"\(shown(name))\"; filename=\"\(shown(fileName))\""
+                form.append(
+                    InputStream(data: data), withLength: UInt64(data.count),
+                    headers: [HTTPHeader(name: "Content-Disposition", value: disposition)])
             case .json(let name, let text): form.append(Data(text.utf8), withName: name, mimeType: "application/json")
             case .typedField(let name, let value, let type): form.append(Data(value.utf8), withName: name, mimeType: type)
             case .file(let name, let path, let type, let fileName):

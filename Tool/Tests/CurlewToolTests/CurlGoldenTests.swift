@@ -119,7 +119,8 @@ private enum RealCurl {
             ["-s", "-F", "f=@text.txt;type=x/y,bytes;filename=z.png", "-F", "b=2", "URLx"], ["-s", "-F", "f=@-", "URLx"],
             ["-s", "-F", "f=@bytes;filename=\"q w.jpg\"", "--form-string", "s=@;x", "URLx"],
             // Fields.
-            ["-s", "-H", "@fields", "-H", "Host: a.test", "-H", "X-Empty;", "URLx"], ["-s", "-A", "", "-e", "here", "-r", "2-5", "URLrange"],
+            ["-s", "-H", "@fields", "-H", "Host: a.test", "-H", "X-Empty;", "URLx"],
+            ["-s", "-A", "", "-e", "here", "-r", "2-5", "URLrange"],
             ["-s", "-z", "Sun, 06 Nov 1994 08:49:37 GMT", "URLtag"], ["-s", "-z", "-02 Jan 2020 03:04:05 +0100", "URLx"],
             ["-s", "-z", "Fri, 31 Dec 1999 23:59:59 GMT", "-o", "b", "URLx"], ["-s", "-z", "20010203", "URLx"],
             ["-s", "--etag-compare", "tag", "--etag-save", "new", "URLtag"],

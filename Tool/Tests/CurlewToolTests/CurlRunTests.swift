@@ -86,18 +86,22 @@ import Testing
         #expect(busy.requests.map(\.method) == ["POST", "POST", "POST"])
         let missing = try Self.flaky(404)
         #expect(try await ToolRun.run("curl", "-f", "--retry", "3", "--retry-delay", "0.01", missing.url("/")).status == 4)
-        let all = try await ToolRun.run(
-            "curl", "-sf", "--retry", "3", "--retry-delay", "0.01", "--retry-all-errors", try Self.flaky(404).url("/"))
+        #expect(missing.requestCount == 1)
+        let gone = try Self.flaky(404)
+        let all = try await ToolRun.run("curl", "-sf", "--retry", "3", "--retry-delay", "0.01", "--retry-all-errors", gone.url("/"))
         #expect(all.status == 0 && all.text == "yes" && all.error == "")
+        #expect(gone.requestCount == 3)
         // A wait that would end after the window is none; Retry-After counts.
         let late = try Self.flaky(503, [ServerField("Retry-After", "600")])
         #expect(try await ToolRun.run("curl", "-s", "--retry", "3", "--retry-max-time", "5", late.url("/")).text == "no")
+        #expect(late.requestCount == 1)
         // A file has what the last attempt brought.
         let folder = try TemporaryDirectory()
         let file = folder.file("f")
         let broken = try Self.flaky(500)
         let words = ["curl", "-s", "--retry", "2", "--retry-delay", "0.01", "-o", file.path, broken.url("/")]
         #expect(try await ToolRun(words).result().status == 0)
+        #expect(broken.requestCount == 3)
         #expect(try Data(contentsOf: file) == Data("yes".utf8))
     }
 

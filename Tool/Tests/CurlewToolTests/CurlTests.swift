@@ -324,7 +324,8 @@ import Testing
                 continue
             }
             count += 1
-            let takesValue = words.count > index + 1 && (words[index + 1].hasPrefix("<") || words[index + 1].hasPrefix("[")) && words[index] != "--help"
+            let takesValue =
+                words.count > index + 1 && (words[index + 1].hasPrefix("<") || words[index + 1].hasPrefix("[")) && words[index] != "--help"
             #expect(option.takesValue == takesValue, "\(line)")
         }
         #expect(count > 150)
