@@ -35,7 +35,7 @@ public struct AWSSignatureV4: Sendable, Hashable {
     /// `Proxy-Authenticate`, `Proxy-Authorization`, `TE`, `Traceparent`, `Tracestate`, `Trailer`, `Transfer-Encoding`, `Upgrade`,
     /// `User-Agent` and `X-Amzn-Trace-Id`. All others are.
     public var unsignedHeaders: Set<String> = []
-    /// What is added to the time of this computer to get that of the server; zero by default. ``clockOffset(of:receivedAt:)`` computes it.
+    /// What is added to the time of this computer to get that of the server; zero by default. `clockOffset(of:receivedAt:)` computes it.
     public var clockOffset: Duration = .zero
 
     /// Creates a signer for a service in a region.
@@ -117,7 +117,7 @@ public struct AWSSignatureV4: Sendable, Hashable {
     /// Returns by how much the clock of a server is ahead of this computer's, from the field `Date` of its response, which has whole
     /// seconds; `nil` without a valid one.
     ///
-    /// For ``clockOffset``, after a refusal such as `RequestTimeTooSkewed`.
+    /// For `clockOffset`, after a refusal such as `RequestTimeTooSkewed`.
     ///
     /// - Parameter now: the time by the clock of this computer at which the response arrived.
     public static func clockOffset(of response: HTTPHeaders, receivedAt now: Date) -> Duration? {

@@ -81,7 +81,7 @@ extension URLSession {
         return (AsyncBytes(BytesReading(task, body)), response)
     }
 
-    /// Receives the head of the response to a GET of a URL, as ``bytes(for:delegate:)`` does.
+    /// Receives the head of the response to a GET of a URL, as `bytes(for:delegate:)` does.
     public func bytes(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (AsyncBytes, URLResponse) {
         try await bytes(for: URLRequest(url: url), delegate: delegate)
     }

@@ -70,7 +70,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {  // as it
         try await CallWait<Void>.value { [self] wait in write(data, timeout) { wait.end($0) } }
     }
 
-    /// Writes bytes as ``write(_:timeout:)`` does; calls `completionHandler` on the delegate queue.
+    /// Writes bytes as `write(_:timeout:)` does; calls `completionHandler` on the delegate queue.
     @preconcurrency open func write(_ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
         write(data, timeout) { [queue = session.queue] result in
             queue.schedule {
