@@ -141,6 +141,16 @@ import Testing
         for request in server.requests { #expect(try Self.isSigned(request, for: "s3", with: valid)) }
     }
 
+    @Test("credentials that have expired by this computer's clock are used once") func expired() async throws {
+        let server = try LoopbackServer { _, _ in .ok() }
+        defer { server.stop() }
+        let all = ["A", "B"].map { Self.temporary($0, expiresIn: -7200) }
+        let manager = Self.manager("s3", Provider(all.map { .success($0) }))
+        for _ in all { _ = try await manager.request(server.url("/")).serializingData().value }
+        for (request, credentials) in zip(server.requests, all) { #expect(try Self.isSigned(request, for: "s3", with: credentials)) }
+        #expect(server.requestCount == 2)
+    }
+
     @Test("a request that waits for a connection is signed with the credentials that it began with") func replacedMeanwhile() async throws {
         let (held, gate) = (Gate(), Gate())
         let server = try LoopbackServer { request, _ in

@@ -163,6 +163,26 @@ import Testing
         }
     }
 
+    @Test(arguments: CredentialsService.allCases, [-7200, -30, 0, 30, 7200] as [Double]) func `credentials expire by the clock of their service`(
+        service: CredentialsService, offset: Double
+    ) async throws {
+        let lifetime = Monitor(3600.0)
+        let server = try service.server { user, _ in
+            let date = HTTPDate.text(of: Date(timeIntervalSinceNow: offset)) ?? ""
+            return service.answer(.temporary(of: user, expiresIn: lifetime.read { $0 } + offset)).header("Date", date)
+        }
+        defer { server.stop() }
+        let credentials = try await service.provider(at: server.url(""), in: directory).credentials()
+        let expected = abs(offset) < 60 ? 3600 + offset : 3600
+        #expect(try abs(#require(credentials.expiration).timeIntervalSinceNow - expected) < 20)
+        lifetime.update { $0 = -90 }
+        guard case .expired(let date)? = await Self.error(of: try service.provider(at: server.url(""), in: directory)) else {
+            Issue.record("not expired")
+            return
+        }
+        #expect(abs(date.timeIntervalSinceNow - offset + 90) < 20)
+    }
+
     @Test(arguments: CredentialsService.allCases) func `the code of a refusal is named, if it is one`(service: CredentialsService)
         async throws
     {

@@ -52,8 +52,9 @@ public final class AWSSigner: ExchangeSigner {
 
     /// Obtains credentials, if there are none or they expire soon.
     ///
-    /// - Throws: what the provider throws, unless the present credentials are still valid; ``AWSCredentialsError/expired(_:)`` if those that it
-    ///   returns have expired.
+    /// What the provider returns is used at least once, even if it has expired by this computer's clock, which may be wrong.
+    ///
+    /// - Throws: what the provider throws, unless the present credentials are still valid.
     public func prepare() async throws { _ = try await shared.credentials() }
 
     /// Returns the fields of the signature.

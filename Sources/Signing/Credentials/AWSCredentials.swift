@@ -9,7 +9,7 @@ public struct AWSCredentials: Sendable, Hashable {
     public let secretAccessKey: String
     /// What is sent with requests signed with temporary credentials; `nil` for others, and if it is empty.
     public let sessionToken: String?
-    /// The time at which temporary credentials expire; `nil` if that is unknown, or never.
+    /// The time at which temporary credentials expire, by this computer's clock; `nil` if that is unknown, or never.
     public let expiration: Date?
 
     /// Creates credentials, permanent ones by default.

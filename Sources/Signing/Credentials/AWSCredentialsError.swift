@@ -26,7 +26,7 @@ public enum AWSCredentialsError: Error, Sendable, Hashable {
     case refused(String, status: Int, code: String?)
     /// The answer of a service, named with its origin, has no credentials, for a reason.
     case invalidResponse(String, reason: String)
-    /// The credentials that were found have expired at this time.
+    /// The credentials that a service has sent had expired by its clock, at this time.
     case expired(Date)
 
     /// The code of an error as a service has sent it; `nil` if it is none.

@@ -99,7 +99,7 @@ public struct AWSWebIdentityCredentials: AWSCredentialsProvider {
             }
             let names = ["AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"]
             let parts = Dictionary(uniqueKeysWithValues: names.compactMap { name in texts[name].map { (name, $0) } })
-            return try AWSCredentials(parts, token: "SessionToken", from: place)
+            return try AWSCredentials(parts, token: "SessionToken", in: response, from: place)
         }
     }
 }

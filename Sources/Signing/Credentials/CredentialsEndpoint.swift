@@ -10,6 +10,8 @@ struct CredentialsEndpoint: Sendable {
     struct Response: Sendable {
         let status: Int
         let body: Data
+        /// By how much the service's clock is ahead of this computer's; zero if they differ by less than a minute, or that is not known.
+        let clockOffset: Duration
     }
 
     /// The longest answer, in bytes.
@@ -67,7 +69,10 @@ struct CredentialsEndpoint: Sendable {
         let options = RequestOptions(connectTimeout: timeout, totalTimeout: timeout, interceptor: policy)
         let response = await manager.request(url + path, method: method, parameters: form, headers: headers, options: options)
             .validate(statusCode: [200] + Array(400..<429) + Array(430..<500)).serializingData().response
-        if case .success(let body) = response.result { return Response(status: response.responseHead?.statusCode ?? 0, body: body) }
+        if case .success(let body) = response.result, let head = response.responseHead {
+            let offset = AWSSignatureV4.clockOffset(of: head.headers, receivedAt: Date()) ?? .zero
+            return Response(status: head.statusCode, body: body, clockOffset: abs(offset.seconds) < 60 ? .zero : offset)
+        }
         try Task.checkCancellation()
         if case CurlewError.transferFailed(let failure)? = response.error {
             if failure.kind == .tooLarge { throw AWSCredentialsError.invalidResponse(place, reason: failure.message) }
@@ -116,13 +121,16 @@ struct CredentialsDocument: Decodable {
         guard response.status == 200, document.code.map({ $0 == "Success" }) ?? true else {
             throw .refused(place, status: response.status, code: AWSCredentialsError.code(document.code))
         }
-        return try AWSCredentials(document.keys, token: "Token", from: place)
+        return try AWSCredentials(document.keys, token: "Token", in: response, from: place)
     }
 }
 
 extension AWSCredentials {
-    /// Temporary credentials of a service, which has to send all their parts.
-    init(_ parts: [String: String], token: String, from place: String) throws(AWSCredentialsError) {
+    /// Temporary credentials of a service, which has to send all their parts. They expire by its clock, and so may seem to have expired, or
+    /// not to have, by this computer's: their expiration is the time that this computer's clock has then.
+    init(
+        _ parts: [String: String], token: String, in response: CredentialsEndpoint.Response, from place: String
+    ) throws(AWSCredentialsError) {
         func part(_ name: String) throws(AWSCredentialsError) -> String {
             guard let part = parts[name], !part.isEmpty else { throw .invalidResponse(place, reason: "it has no \(name)") }
             return part
@@ -132,10 +140,11 @@ extension AWSCredentials {
         }
         self.init(
             accessKeyID: try part("AccessKeyId"), secretAccessKey: try part("SecretAccessKey"), sessionToken: try part(token),
-            expiration: expiration)
+            expiration: expiration.addingTimeInterval(-response.clockOffset.seconds))
         guard HTTPHeader(name: "X", value: "\(accessKeyID)\(sessionToken ?? "")").isValid else {
             throw .invalidResponse(place, reason: "its keys can't be sent in a header")
         }
+        if let local = self.expiration, local <= Date() { throw .expired(expiration) }
     }
 }
 

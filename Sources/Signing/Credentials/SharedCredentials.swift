@@ -44,10 +44,10 @@ final class SharedCredentials: Sendable {
     /// The credentials, and those before.
     var known: [AWSCredentials] { state.withLock { [$0.current, $0.previous].compactMap(\.self) } }
 
-    /// Returns credentials that are valid now.
+    /// Returns credentials that are valid now, as far as is known: what is obtained is used at least once, as this computer's clock may be
+    /// wrong.
     ///
-    /// - Throws: what obtaining them throws; ``AWSCredentialsError/expired(_:)`` if what is obtained has expired; `CancellationError` as soon
-    ///   as the calling task is cancelled.
+    /// - Throws: what obtaining them throws; `CancellationError` as soon as the calling task is cancelled.
     func credentials() async throws -> AWSCredentials {
         let (outcomes, waiter) = AsyncStream.makeStream(of: Outcome.self)
         let (present, isFirst) = state.withLock { state -> (AWSCredentials?, Bool) in
@@ -90,15 +90,11 @@ final class SharedCredentials: Sendable {
     }
 
     private static func replace(with obtained: Outcome, at now: Date, in state: inout State) -> Outcome {
-        var outcome = obtained
         if case .success(let new) = obtained {
-            guard let expiration = new.expiration, expiration <= now else {
-                if new != state.current { (state.previous, state.current) = (state.current, new) }
-                return obtained
-            }
-            outcome = .failure(AWSCredentialsError.expired(expiration))
+            if new != state.current { (state.previous, state.current) = (state.current, new) }
+            return obtained
         }
-        guard let current = state.current, let expiration = current.expiration, expiration > now else { return outcome }
+        guard let current = state.current, let expiration = current.expiration, expiration > now else { return obtained }
         return .success(current)
     }
 }
