@@ -117,7 +117,7 @@ import Testing
         let server = try LoopbackServer { _, _ in .ok() }
         let gate = Gate()
         defer { gate.open() }
-        let (old, new) = (Self.temporary("OLD", expiresIn: 200), Self.temporary("NEW", expiresIn: 3600))
+        let (old, new) = (Self.temporary("OLD", expiresIn: 30), Self.temporary("NEW", expiresIn: 3600))
         let provider = Provider([.success(old), .success(new)], after: gate)
         let manager = Self.manager("s3", provider)
         let first = (0..<50).map { _ in manager.request(server.url("/")) }
@@ -164,7 +164,7 @@ import Testing
             held.open()
             gate.open()
         }
-        let all = ["A", "B", "C"].map { Self.temporary($0, expiresIn: 200) }
+        let all = ["A", "B", "C"].map { Self.temporary($0, expiresIn: 30) }
         let counter = Counter()
         let manager = Self.manager("s3", Provider(all.map { .success($0) }, after: gate, inCall: 3)) {
             $0.maximumConnectionsPerHost = 1

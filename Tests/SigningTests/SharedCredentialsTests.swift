@@ -44,6 +44,8 @@ import Testing
         service.pass(3299)
         #expect(try await shared.credentials().accessKeyID == "1")
         service.pass(1)
+        #expect(try await shared.credentials().accessKeyID == "1")
+        #expect(await eventually { shared.known.first?.accessKeyID == "2" })
         #expect(try await shared.credentials().accessKeyID == "2")
         #expect(shared.known.map(\.accessKeyID) == ["2", "1"])
     }
@@ -53,17 +55,41 @@ import Testing
         let shared = service.shared()
         _ = try await shared.credentials()
         service.state.update { $0.fails = true }
-        service.pass(3300)
+        service.pass(3540)
         for _ in 0..<5 { #expect(try await shared.credentials().accessKeyID == "1") }
         #expect(service.asked == 2)
         service.pass(10)
         #expect(try await shared.credentials().accessKeyID == "1")
         #expect(service.asked == 3)
-        service.pass(290)
+        service.pass(50)
         for _ in 0..<2 { await #expect(throws: Unreachable.self) { try await shared.credentials() } }
         #expect(service.asked == 5)
         service.state.update { $0.fails = false }
         #expect(try await shared.credentials().accessKeyID == "6")
+    }
+
+    @Test func `a service that does not answer is waited for in the last minute only`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let (time, asked) = (Monitor(Self.start), Monitor(0))
+        let shared = SharedCredentials(now: { time.read { $0 } }) {
+            let number = asked.update { asked in
+                asked += 1
+                return asked
+            }
+            if number == 2 { _ = await gate.wait() }
+            return AWSCredentials(accessKeyID: "\(number)", secretAccessKey: "s", expiration: Self.start.addingTimeInterval(3600))
+        }
+        for seconds in [0, 3300, 3539] as [TimeInterval] {
+            time.update { $0 = Self.start.addingTimeInterval(seconds) }
+            #expect(try await shared.credentials().accessKeyID == "1")
+            #expect(await eventually { asked.read { $0 } == (seconds > 0 ? 2 : 1) })
+        }
+        time.update { $0 = Self.start.addingTimeInterval(3540) }
+        let waiting = (0..<5).map { _ in Task { try await shared.credentials().accessKeyID } }
+        gate.open()
+        for wait in waiting { #expect(try await wait.value == "2") }
+        #expect(asked.read { $0 } == 2)
     }
 
     @Test func `credentials that have expired by this clock are used by those that have asked for them`() async throws {

@@ -9,9 +9,9 @@ import CurlewTransport
 /// ```
 ///
 /// The credentials are asked for before the first request, and again five minutes before they expire: once, for all requests that need
-/// them, without the deadline of any. If that fails, they are used until they expire. A body in memory or in a file is signed by its
-/// digest; a stream is not, but by `uploadInChunks` of a session, which signs it as it is read. As an interceptor, the signer corrects the
-/// clock. Thread-safe.
+/// them, without the deadline of any. Requests wait for the answer only in the last minute. If it is an error, the present ones are used
+/// until they expire. A body in memory or in a file is signed by its digest; a stream is not, but by `uploadInChunks` of a session, which
+/// signs it as it is read. As an interceptor, the signer corrects the clock. Thread-safe.
 public final class AWSSigner: ExchangeSigner {
     private let signature: AWSSignatureV4
     private let shared: SharedCredentials
@@ -50,7 +50,7 @@ public final class AWSSigner: ExchangeSigner {
 
     private static func identity(of credentials: AWSCredentials) -> String { "AWS4 \(credentials.accessKeyID)" }
 
-    /// Obtains credentials, if there are none or they expire soon.
+    /// Obtains credentials, if there are none or they expire within a minute; begins to, if they expire within five.
     ///
     /// What the provider returns is used at least once, even if it has expired by this computer's clock, which may be wrong.
     ///

@@ -4,8 +4,8 @@ import CurlewHTTP
 
 /// Keeps credentials, and obtains others before they expire: once for all that need them.
 ///
-/// Obtaining them is work of all that wait: it has no deadline of the first, and is not cancelled with any of them. If it fails, the present
-/// credentials are used until they expire.
+/// Obtaining them is work of all that wait: it has no deadline of the first, and is not cancelled with any of them. The present credentials
+/// are used meanwhile, until shortly before they expire, and if it fails until they expire.
 final class SharedCredentials: Sendable {
     private typealias Outcome = Result<AWSCredentials, any Error>
 
@@ -21,6 +21,8 @@ final class SharedCredentials: Sendable {
 
     /// How long before their expiration credentials are refreshed, in seconds.
     static let margin: TimeInterval = 300
+    /// How long before their expiration a refresh is waited for, in seconds.
+    private static let reserve: TimeInterval = 60
 
     private let pause: TimeInterval
     private let now: @Sendable () -> Date
@@ -51,22 +53,18 @@ final class SharedCredentials: Sendable {
     func credentials() async throws -> AWSCredentials {
         let (outcomes, waiter) = AsyncStream.makeStream(of: Outcome.self)
         let (present, isFirst) = state.withLock { state -> (AWSCredentials?, Bool) in
-            if let current = usable(state) { return (current, false) }
+            let now = now()
+            let left = state.current.map { $0.expiration?.timeIntervalSince(now) ?? .infinity } ?? 0
+            let isFirst = !state.isRefreshing && left <= Self.margin && (left <= 0 || state.nextRefresh <= now)
+            if isFirst { state.isRefreshing = true }
+            if left > Self.reserve || left > 0 && !state.isRefreshing { return (state.current, isFirst) }
             state.waiters.append(waiter)
-            defer { state.isRefreshing = true }
-            return (nil, !state.isRefreshing)
+            return (nil, isFirst)
         }
-        if let present { return present }
         if isFirst { SharedWork.task { await self.refresh() } }
+        if let present { return present }
         for await outcome in outcomes { return try outcome.get() }
         throw CancellationError()
-    }
-
-    private func usable(_ state: State) -> AWSCredentials? {
-        guard let current = state.current, let expiration = current.expiration else { return state.current }
-        let now = now()
-        if expiration.timeIntervalSince(now) > Self.margin { return current }
-        return expiration > now && state.nextRefresh > now && !state.isRefreshing ? current : nil
     }
 
     private func refresh() async {
