@@ -90,6 +90,52 @@ import Testing
         #expect((21...40).contains(server.requestCount))
     }
 
+    @Test func `refusals without a body of requests that were sent at once are all repeated`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let server = try LoopbackServer { request, connection in
+            var response = ServerResponse.ok()
+            if try Self.offset(of: request) < 3000 {
+                // All are signed before the first is refused.
+                connection.wait(until: gate)
+                response = .status(403).header("x-amz-request-id", "1")
+            }
+            response.headers.append(Self.date(in: 3600))
+            return response
+        }
+        defer { server.stop() }
+        let manager = Self.manager(Self.signer())
+        let requests = (0..<4).map { manager.request(server.url("/\($0)"), method: .head).validate() }
+        for request in requests { request.resume() }
+        #expect(await gate.arrivals(4))
+        gate.open()
+        for request in requests { _ = try await request.serializingData().value }
+        #expect(server.requestCount == 8)
+    }
+
+    @Test(arguments: [.get, .head] as [HTTPMethod])
+    func `a request that was repeated for another reason is repeated for the time, too`(method: HTTPMethod) async throws {
+        let number = Monitor(0)
+        let server = try LoopbackServer { request, _ in
+            let count = number.update { number in
+                number += 1
+                return number
+            }
+            guard count > 2 else { return .status(503) }
+            var response = ServerResponse.ok()
+            if try Self.offset(of: request) < 3000 {
+                response = request.method == "HEAD" ? .status(403).header("x-amz-request-id", "1") : Refusal.s3.response
+            }
+            response.headers.append(Self.date(in: 3600))
+            return response
+        }
+        defer { server.stop() }
+        let policy = RetryPolicy(jitter: { 0 })
+        let request = Self.manager(Self.signer()).request(server.url("/"), method: method, interceptor: policy)
+        _ = try await request.validate().serializingData().value
+        #expect(server.requestCount == 4)
+    }
+
     @Test func `a refusal without a body is one of the time if the clocks differ`() async throws {
         let early = try Self.server(ahead: 3600, .status(403).header("x-amz-request-id", "1"))
         let denying = try LoopbackServer { _, _ in .status(403, headers: [ServerField("x-amz-request-id", "1"), Self.date(in: 10)]) }

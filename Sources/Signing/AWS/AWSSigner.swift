@@ -15,8 +15,7 @@ import CurlewTransport
 public final class AWSSigner: ExchangeSigner {
     private let signature: AWSSignatureV4
     private let shared: SharedCredentials
-    /// By how much the service's clock is ahead of this computer's.
-    let clock: Lock<Duration>
+    let clock: Lock<Clock>
     /// What no other signer has, for the time without credentials.
     private let token = String.makeToken()
 
@@ -35,7 +34,7 @@ public final class AWSSigner: ExchangeSigner {
         var signature = signature
         signature.unsignedHeaders.formUnion(["Accept-Encoding", "Content-Length"])
         self.signature = signature
-        clock = Lock(signature.clockOffset)
+        clock = Lock(Clock(offset: signature.clockOffset))
         // What asks a service has a pause of its own.
         shared = SharedCredentials(pause: 0) { try await provider.credentials() }
         self.digestsBody = digestsBody
@@ -43,7 +42,7 @@ public final class AWSSigner: ExchangeSigner {
 
     /// By how much the service's clock is ahead of this computer's, as far as is known: that of the signature at first, and that of a
     /// refusal's `Date` since one, if the signer is also the interceptor of the request.
-    public var clockOffset: Duration { clock.withLock { $0 } }
+    public var clockOffset: Duration { clock.withLock { $0.offset } }
 
     /// The identifier of the current key.
     public var identity: String { shared.known.first.map { Self.identity(of: $0) } ?? token }
