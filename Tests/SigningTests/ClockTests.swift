@@ -136,6 +136,26 @@ import Testing
         #expect(server.requestCount == 4)
     }
 
+    @Test func `an unsigned request, a response without TLS and one of a cache change nothing`() async throws {
+        let server = try LoopbackServer { request, _ in
+            var response = Refusal.s3.response
+            response.headers.append(Self.date(in: 3600))
+            return request.path == "/old" ? response.header("Age", "3600") : response
+        }
+        defer { server.stop() }
+        let signer = Self.signer()
+        let manager = Self.manager(signer)
+        let requests = [
+            manager.request(server.url("/"), options: RequestOptions().withoutCredentials(of: "https://example.org")),
+            manager.request(server.url("/old")),
+            manager.request("http://bucket.example/", options: RequestOptions(proxy: .url(server.url("")))),
+        ]
+        for request in requests { #expect(await request.validate().serializingData().response.responseHead?.statusCode == 403) }
+        #expect(server.requestCount == 3 && signer.clockOffset == .zero)
+        _ = await manager.request(server.url("/")).validate().serializingData().response
+        #expect(server.requestCount == 5 && signer.clockOffset > .seconds(3000))
+    }
+
     @Test func `a refusal without a body is one of the time if the clocks differ`() async throws {
         let early = try Self.server(ahead: 3600, .status(403).header("x-amz-request-id", "1"))
         let denying = try LoopbackServer { _, _ in .status(403, headers: [ServerField("x-amz-request-id", "1"), Self.date(in: 10)]) }

@@ -7,7 +7,8 @@ import CurlewTransport
 /// Corrects the clock by that of the server, if it refuses a signature for its time, and repeats the request once.
 ///
 /// As an interceptor of the session or of requests. Retriers are asked about errors only: the request has to validate its response, as by
-/// `validate()`.
+/// `validate()`. Only a server that is reached by `https`, or is on this computer, is believed: others could obtain signatures for a later
+/// time. A response of a cache, which has an `Age`, is not.
 ///
 /// ```swift
 /// let manager = SessionManager(configuration: configuration, interceptor: signer)
@@ -61,16 +62,16 @@ extension AWSSigner: RequestInterceptor {
     ) {
         let signer = request.options.signer ?? manager.session.configuration.signer
         let own = signer as? AWSSigner ?? (signer as? ChunkedUpload)?.signer
-        completion(own === self && correctClock(after: request), 0)
+        completion(own === self && !request.options.withholdsCredentials && correctClock(after: request), 0)
     }
 
     /// Whether the request is to be repeated, as the response refuses the time of its signature, and says the server's.
     private func correctClock(after request: Request) -> Bool {
-        guard let head = request.responseHead, [400, 401, 403].contains(head.statusCode),
+        guard let head = request.responseHead, [400, 401, 403].contains(head.statusCode), head.value(for: "Age") == nil,
             let offset = AWSSignatureV4.clockOffset(of: head.headers, receivedAt: Date()),
             // After a redirect to another origin, nothing was signed.
             let sent = request.request?.url, let answered = request.response?.url,
-            HTTPOrigin(url: sent.absoluteString) == HTTPOrigin(url: answered.absoluteString)
+            HTTPOrigin(url: sent.absoluteString) == HTTPOrigin(url: answered.absoluteString), answered.absoluteString.isProtectedURL
         else { return false }
         let body = request.delegate.data ?? Data()
         let text = String(decoding: body.prefix(Self.longestRefusal), as: UTF8.self)
