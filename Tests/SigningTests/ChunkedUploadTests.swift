@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [19_999, 20_001, -1] as [Int64]) func `a stream of another length fails`(length: Int64) async throws {
+    @Test(arguments: [19_999, 20_001, -1, .min, .max] as [Int64]) func `a stream of another length fails`(length: Int64) async throws {
         let server = try LoopbackServer { _, _ in .ok() }
         defer { server.stop() }
         let bytes = Self.bytes(20_000)
@@ -179,6 +179,19 @@ import Testing
         }
         #expect(failure.kind == .requestBody)
         #expect(server.requestCount == 0)
+    }
+
+    @Test func `a negative length is none, and none overflows`() async throws {
+        let server = try LoopbackServer { _, _ in .ok() }
+        defer { server.stop() }
+        _ = try await Self.manager().uploadInChunks(
+            { Self.pieces(Data(), of: 1) }, length: -1, to: server.url("/a"), signer: Self.signer()
+        ).validate().serializingData().value
+        #expect(try Self.body(of: #require(server.requests.first)).0.isEmpty)
+        func encoded(_ length: Int64, _ size: Int) -> Int64 { AWSChunkSigner.encodedLength(of: length, inChunksOf: size, as: .streaming) }
+        #expect(encoded(.min, 8192) == encoded(0, 8192) && encoded(0, 8192) > 0)
+        #expect(encoded(.max, 1) == .max && encoded(.max, 8192) == .max && encoded(.max, .max) == .max && encoded(.max - 100, .max) == .max)
+        #expect(encoded(1 << 50, 8192) > 1 << 50 && encoded(1 << 50, 8192) < 1 << 51)
     }
 
     @Test func `redirects are the response, and nothing is sent elsewhere`() async throws {

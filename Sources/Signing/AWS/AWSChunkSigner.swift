@@ -70,16 +70,17 @@ public struct AWSChunkSigner: Sendable {
     private static let signatureExtension = ";chunk-signature="
     private static let trailerField = "x-amz-trailer-signature:"
 
-    /// Returns the length of an encoded body, for `Content-Length`.
+    /// Returns the length of an encoded body, for `Content-Length`; the greatest number if it is greater.
     ///
     /// - Parameters:
-    ///   - length: the length of the body in bytes, which is also that of `X-Amz-Decoded-Content-Length`.
+    ///   - length: the length of the body in bytes, which is also that of `X-Amz-Decoded-Content-Length`; 0 if it is negative.
     ///   - size: the size of all chunks but the last one, which may be shorter; at least 1.
     ///   - payload: one of the payloads in chunks.
     ///   - trailers: trailers as long as those that will be sent; none by default. Their values may be placeholders.
     public static func encodedLength(
         of length: Int64, inChunksOf size: Int, as payload: AWSSignatureV4.Payload, trailers: HTTPHeaders = [:]
     ) -> Int64 {
+        let length = max(length, 0)
         let (count, rest) = length.quotientAndRemainder(dividingBy: Int64(max(size, 1)))
         let signature = 64
         let suffix = payload == .unsignedStreamingWithTrailers ? 0 : signatureExtension.utf8.count + signature
@@ -87,8 +88,9 @@ public struct AWSChunkSigner: Sendable {
         func overhead(of size: Int64) -> Int64 { Int64(String(size, radix: 16).utf8.count + suffix + 4) }
         let fields = CanonicalFields(trailers).lines.utf8.reduce(0) { $0 + ($1 == UInt8(ascii: "\n") ? 2 : 1) }
         let end = payload == .streamingWithTrailers ? trailerField.utf8.count + signature + 2 : 0
-        return length + count * overhead(of: Int64(max(size, 1))) + (rest > 0 ? overhead(of: rest) : 0) + overhead(of: 0)
-            + Int64(fields + end)
+        let (chunks, overflows) = count.multipliedReportingOverflow(by: overhead(of: Int64(max(size, 1))))
+        let others = (rest > 0 ? overhead(of: rest) : 0) + overhead(of: 0) + Int64(fields + end)
+        return overflows || chunks > .max - length || others > .max - length - chunks ? .max : length + chunks + others
     }
 }
 

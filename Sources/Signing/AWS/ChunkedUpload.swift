@@ -18,7 +18,7 @@ extension SessionManager {
     /// - Parameters:
     ///   - makeSequence: is called for each attempt, and returns a sequence with the same bytes, from the first one. An error that it throws
     ///     fails the request, and so does a sequence of another length.
-    ///   - length: the number of bytes.
+    ///   - length: the number of bytes; 0 if it is negative.
     ///   - url: the URL of an object, or of a part.
     ///   - method: the method.
     ///   - headers: further header fields; a `Content-Encoding` names what the object is encoded with.
@@ -34,7 +34,7 @@ extension SessionManager {
         headers: HTTPHeaders? = nil, signer: AWSSigner, chunkSize: Int = 65_536, sendsChecksum: Bool = false,
         interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> UploadRequest where S.Element: Collection, S.Element.Element == UInt8 {
-        let size = max(chunkSize, 8192)
+        let (length, size) = (max(length, 0), max(chunkSize, 8192))
         let upload = ChunkedUpload(signer, sendsChecksum: sendsChecksum)
         var fields = headers ?? [:]
         fields.update(name: "Content-Encoding", value: (["aws-chunked"] + fields.values(for: "Content-Encoding")).joined(separator: ","))
@@ -46,7 +46,7 @@ extension SessionManager {
         redirects.limit = 0
         options.redirects = redirects
         let encodedLength = AWSChunkSigner.encodedLength(
-            of: max(length, 0), inChunksOf: size, as: upload.payload, trailers: upload.trailers(of: [UInt8](repeating: 0, count: 32)))
+            of: length, inChunksOf: size, as: upload.payload, trailers: upload.trailers(of: [UInt8](repeating: 0, count: 32)))
         let body = ChunkedBody(makeSequence: makeSequence, size: size, upload: upload)
         return self.upload(
             body.chunks, length: encodedLength, to: url, method: method, headers: fields, interceptor: interceptor, options: options)
