@@ -11,8 +11,8 @@ import CurlewTransport
 /// `AWS_METADATA_SERVICE_NUM_ATTEMPTS` replace the defaults of `timeout` and `attempts`. Redirects are refused, and no proxy is used.
 ///
 /// A computer that is no instance has none of this: it is known after `timeout` at the latest, and is
-/// ``AWSCredentialsError/notFound(_:)``. So is an instance whose answers may not pass a further network, as that of a container: their limit
-/// of hops (`HttpPutResponseHopLimit`) has to be 2 there.
+/// ``AWSCredentialsError/notFound(_:)``, unless a variable has the service's address. So is an instance whose answers may not pass a
+/// further network, as that of a container: their limit of hops (`HttpPutResponseHopLimit`) has to be 2 there.
 ///
 /// The credentials are kept, and replaced from five minutes before they expire, once for all that ask; they are used until then if the
 /// service fails. Copies share them.
@@ -60,6 +60,8 @@ public struct AWSInstanceCredentials: AWSCredentialsProvider {
             /// Whose failed transfers are not repeated: there may be no such service.
             let tokens: CredentialsEndpoint
             let documents: CredentialsEndpoint
+            /// Whether a variable says that there is one.
+            let areNamed: Bool
         }
 
         private let endpoints: Result<Endpoints, AWSCredentialsError>
@@ -80,7 +82,9 @@ public struct AWSInstanceCredentials: AWSCredentialsProvider {
                         "the instance endpoint", at: url, timeout: timeout ?? .seconds(seconds ?? 1), attempts: attempts ?? count ?? 3,
                         retriesFailures: retriesFailures, options: options)
                 }
-                return Endpoints(tokens: endpoint(retriesFailures: false), documents: endpoint(retriesFailures: true))
+                return Endpoints(
+                    tokens: endpoint(retriesFailures: false), documents: endpoint(retriesFailures: true),
+                    areNamed: environment["AWS_EC2_METADATA_SERVICE_ENDPOINT"] != nil)
             }
         }
 
@@ -99,7 +103,7 @@ public struct AWSInstanceCredentials: AWSCredentialsProvider {
         func credentials() async throws -> AWSCredentials {
             let endpoints = try endpoints.get()
             let place = endpoints.tokens.place
-            let token = HTTPHeader(name: "X-aws-ec2-metadata-token", value: try await token(endpoints.tokens))
+            let token = HTTPHeader(name: "X-aws-ec2-metadata-token", value: try await token(endpoints))
             guard token.isValid else { throw AWSCredentialsError.invalidResponse(place, reason: "its token can't be sent in a header") }
             let roles = try await endpoints.documents.send(.get, Self.roles, headers: [token])
             if roles.status == 404 { throw AWSCredentialsError.notFound(["the instance has no role"]) }
@@ -111,13 +115,14 @@ public struct AWSInstanceCredentials: AWSCredentialsProvider {
             return try CredentialsDocument.credentials(in: document, from: place)
         }
 
-        private func token(_ endpoint: CredentialsEndpoint) async throws -> String {
+        private func token(_ endpoints: Endpoints) async throws -> String {
+            let endpoint = endpoints.tokens
             let response: CredentialsEndpoint.Response
             do {
                 response = try await endpoint.send(
                     .put, "/latest/api/token",
                     headers: [HTTPHeader(name: "X-aws-ec2-metadata-token-ttl-seconds", value: Self.tokenLifetime)])
-            } catch AWSCredentialsError.unreachable(let place, let reason) {
+            } catch AWSCredentialsError.unreachable(let place, let reason) where !endpoints.areNamed {
                 throw AWSCredentialsError.notFound(["\(place) can't be reached: \(reason)"])
             }
             switch response.status {
