@@ -200,6 +200,30 @@ import Testing
         #expect(error(["AWS_REGION": "x.example.org/"]) == .invalidVariable("AWS_REGION"))
     }
 
+    @Test(arguments: [("IDPCommunicationError", 3), ("InvalidIdentityToken", 1)] as [(String, Int)])
+    func `a service that can't reach the provider of identities is asked again`(code: String, count: Int) async throws {
+        let service = CredentialsService.webIdentity
+        let answers = Monitor(0)
+        let server = try service.server { user, _ in
+            let number = answers.update { number in
+                number += 1
+                return number
+            }
+            if number == 5 { return service.answer(.temporary(of: user)) }
+            var refusal = ServerResponse.ok("<ErrorResponse><Error><Code>\(code)</Code></Error></ErrorResponse>", type: "text/xml")
+            refusal.status = 400
+            return refusal
+        }
+        defer { server.stop() }
+        let provider = try service.provider(at: server.url(""), in: directory, attempts: 3)
+        guard case .refused(_, status: 400, code)? = await Self.error(of: provider) else {
+            Issue.record("no refusal")
+            return
+        }
+        #expect(server.requestCount == count)
+        if count == 3 { #expect(try await provider.credentials().accessKeyID == "AKIDuser") }
+    }
+
     @Test func `what is sent without TLS is sent to no proxy`() async throws {
         let service = CredentialsService.webIdentity
         let server = try service.server { user, _ in service.answer(.temporary(of: user)) }

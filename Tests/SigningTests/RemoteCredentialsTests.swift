@@ -163,7 +163,8 @@ import Testing
         }
     }
 
-    @Test(arguments: CredentialsService.allCases, [-7200, -30, 0, 30, 7200] as [Double]) func `credentials expire by the clock of their service`(
+    @Test(arguments: CredentialsService.allCases, [-7200, -30, 0, 30, 7200] as [Double])
+    func `credentials expire by the clock of their service`(
         service: CredentialsService, offset: Double
     ) async throws {
         let lifetime = Monitor(3600.0)

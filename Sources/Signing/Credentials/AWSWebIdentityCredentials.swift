@@ -24,7 +24,7 @@ public struct AWSWebIdentityCredentials: AWSCredentialsProvider {
     ///   - duration: how long the credentials are valid, in whole seconds from 15 minutes to 12 hours; `nil`, the default, for an hour, or
     ///     what the role says.
     ///   - timeout: the longest time of an attempt; 10 seconds by default.
-    ///   - attempts: the most attempts to ask, after failed transfers and statuses such as 503; 3 by default.
+    ///   - attempts: the most attempts to ask, after failed transfers, statuses such as 503, and `IDPCommunicationError`; 3 by default.
     ///   - options: the options of transfers, such as TLS and the proxy, which is used for `https` only.
     public init(
         environment: [String: String] = ProcessInfo.processInfo.environment, duration: Duration? = nil, timeout: Duration = .seconds(10),
@@ -88,9 +88,17 @@ public struct AWSWebIdentityCredentials: AWSCredentialsProvider {
         func credentials() async throws -> AWSCredentials {
             var form = form
             form["WebIdentityToken"] = try AWSTokenFile.read(tokenFile)
-            let response = try await endpoint.send(.post, headers: [.accept("text/xml")], form: form)
+            var response = try await endpoint.send(.post, headers: [.accept("text/xml")], form: form)
+            var texts = STSTexts(response.body)
+            // The service could not reach the provider of identities, for which it has the status of a wrong request.
+            for retry in 1..<endpoint.attempts where texts?["Code"]?.hasSameBytes(as: "IDPCommunicationError") == true {
+                let delay = CredentialsEndpoint.backoff.delay(after: retry - 1, jitter: .random(in: 0...1))
+                try await Task.sleep(for: .seconds(delay))
+                response = try await endpoint.send(.post, headers: [.accept("text/xml")], form: form)
+                texts = STSTexts(response.body)
+            }
             let place = endpoint.place
-            guard let texts = STSTexts(response.body) else {
+            guard let texts else {
                 guard response.status == 200 else { throw AWSCredentialsError.refused(place, status: response.status, code: nil) }
                 throw AWSCredentialsError.invalidResponse(place, reason: "it is no XML of the service")
             }

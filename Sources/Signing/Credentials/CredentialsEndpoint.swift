@@ -14,12 +14,16 @@ struct CredentialsEndpoint: Sendable {
         let clockOffset: Duration
     }
 
+    /// The delays between attempts.
+    static let backoff = Backoff(first: 0.2, limit: 2)
     /// The longest answer, in bytes.
     private static let maximumSize = 64 << 10
 
     /// The service in messages, such as `the container endpoint`.
     let name: String
     private let url: String
+    /// The most attempts of a request.
+    let attempts: Int
     private let policy: RetryPolicy
     private let timeout: Duration
     private let configuration: SessionConfiguration
@@ -37,9 +41,9 @@ struct CredentialsEndpoint: Sendable {
         _ name: String, at url: String, timeout: Duration, attempts: Int, retriesFailures: Bool = true,
         options: TransferOptions = TransferOptions()
     ) {
-        (self.name, self.url, self.timeout) = (name, url, timeout)
+        (self.name, self.url, self.timeout, self.attempts) = (name, url, timeout, max(attempts, 1))
         policy = RetryPolicy(
-            retryLimit: UInt(max(attempts, 1) - 1), exponentialBackoffScale: 0.2, maximumDelay: 2,
+            retryLimit: UInt(self.attempts - 1), exponentialBackoffScale: Self.backoff.first, maximumDelay: Self.backoff.limit,
             retryableHTTPMethods: [.get, .put, .post],
             retryableFailureKinds: retriesFailures ? RetryPolicy.defaultRetryableFailureKinds : [])
         var configuration = SessionConfiguration()
