@@ -17,36 +17,40 @@ private final class MotoServer: Sendable {
 
     private let process: ChildProcess
     let url: String
-    let role: String
     /// Those of a user who may do everything.
     let credentials: AWSCredentials
-    private let plain: SessionManager
+    /// Has asked for its credentials, which the server gives to signed requests only later.
+    let webIdentity: AWSWebIdentityCredentials
 
     /// Whether tests with it are to be run.
     static func isInstalled() async throws -> Bool {
         if Servers.areRequired { return true }
         guard ChildProcess.path(of: Servers.python) != nil else { return false }
         return try await ChildProcess(
-            Servers.python, "-W", "ignore", "-c", "import flask_cors, moto.server; raise SystemExit(moto.__version__ < '5.2.5')"
+            Servers.python, "-c",
+            // Without importing it, which takes seconds.
+            "from importlib import metadata; metadata.version('flask-cors'); raise SystemExit(metadata.version('moto') < '5.2.5')"
         ).finish().status == 0
     }
 
-    /// - Parameter verifies: whether all requests have to be signed.
-    init(verifies: Bool = true) async throws {
+    /// Starts a server that verifies signatures.
+    init() async throws {
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("moto-server.py").path
         process = try ChildProcess(Servers.python, "-W", "ignore", script)
         guard let line = await process.readLine() else { throw TestError("the server has not started") }
         let description = try JSONDecoder().decode(Description.self, from: Data(line.utf8))
         url = "http://127.0.0.1:\(description.port)"
-        role = description.role
         credentials = AWSCredentials(accessKeyID: description.id, secretAccessKey: description.secret)
-        plain = MotoTests.manager(nil)
-        if verifies { try await verify() }
-    }
-
-    /// From now on, all requests have to be signed.
-    func verify() async throws {
-        _ = try await plain.upload(Data("0".utf8), to: "\(url)/moto-api/reset-auth").validate().serializingData().value
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data("token".utf8), to: "token")
+        webIdentity = AWSWebIdentityCredentials(
+            environment: [
+                "AWS_WEB_IDENTITY_TOKEN_FILE": file.path, "AWS_ROLE_ARN": description.role, "AWS_ROLE_SESSION_NAME": "session",
+                "AWS_ENDPOINT_URL_STS": url,
+            ], duration: .seconds(1800), timeout: .seconds(60))
+        _ = try await webIdentity.credentials()
+        // From now on, all requests have to be signed.
+        _ = try await MotoTests.manager(nil).upload(Data("0".utf8), to: "\(url)/moto-api/reset-auth").validate().serializingData().value
     }
 }
 
@@ -158,17 +162,10 @@ private final class MotoServer: Sendable {
     }
 
     @Test func `the credentials of a web identity sign`() async throws {
-        let server = try await MotoServer(verifies: false)
-        let directory = try TemporaryDirectory()
-        let file = try directory.write(Data("token".utf8), to: "token")
-        let provider = AWSWebIdentityCredentials(
-            environment: [
-                "AWS_WEB_IDENTITY_TOKEN_FILE": file.path, "AWS_ROLE_ARN": server.role, "AWS_ROLE_SESSION_NAME": "session",
-                "AWS_ENDPOINT_URL_STS": server.url,
-            ], duration: .seconds(1800), timeout: .seconds(60))
+        let server = try await Self.server.value
+        let provider = server.webIdentity
         let credentials = try await provider.credentials()
         #expect(try (1500...1900).contains(#require(credentials.expiration).timeIntervalSinceNow))
-        try await server.verify()
         let identity = try await Self.manager("sts", provider).request(
             "\(server.url)/", method: .post, parameters: ["Action": "GetCallerIdentity", "Version": "2011-06-15"]
         ).validate().serializingString().value

@@ -76,9 +76,14 @@ import Testing
         #expect(server.requestCount == service.requestCount)
     }
 
-    @Test(arguments: CredentialsService.allCases) func `a service that does not answer is an error in time`(service: CredentialsService)
-        async throws
-    {
+    @Test func `services that do not answer are an error in time`() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for service in CredentialsService.allCases { group.addTask { try await checkTimeout(of: service) } }
+            try await group.waitForAll()
+        }
+    }
+
+    private func checkTimeout(of service: CredentialsService) async throws {
         let gate = Gate()
         defer { gate.open() }
         let server = try service.server { _, connection in
@@ -86,7 +91,7 @@ import Testing
             return .status(500)
         }
         defer { server.stop() }
-        let provider = try service.provider(at: server.url(""), user: "s3cr3tpath", in: directory, timeout: .seconds(1), attempts: 2)
+        let provider = try service.provider(at: server.url(""), user: "s3cr3t\(service)", in: directory, timeout: .seconds(1), attempts: 2)
         let error = try #require(await Self.error(of: provider))
         guard case .unreachable(let place, let reason) = error else {
             Issue.record("\(error)")
