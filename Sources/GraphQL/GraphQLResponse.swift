@@ -15,7 +15,6 @@ public struct GraphQLResponse<Value: Sendable>: Sendable {
     public let head: ResponseHead?
     /// Whether there is an entry `data`, if only `null`: it is missing if nothing was executed.
     let wasExecuted: Bool
-
     /// Returns the data of an operation that has succeeded.
     ///
     /// - Throws: ``GraphQLClientError/errors(_:)`` if there are errors, also beside data, or if there is neither.
@@ -43,7 +42,7 @@ public struct GraphQLError: Error, Sendable, Hashable {
         case index(Int)
     }
 
-    /// What is wrong, for developers.
+    /// What is wrong, for developers; empty if the server does not say.
     public let message: String
     /// What in the document the error is about; often empty.
     public let locations: [Location]
@@ -67,13 +66,13 @@ public struct GraphQLError: Error, Sendable, Hashable {
 extension GraphQLError: Decodable {
     private enum Key: String, CodingKey { case message, locations, path, extensions }
 
-    /// Decodes an error. Throws `DecodingError` for one without a message, and for entries of another type than the specification's.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Key.self)
-        message = try container.decode(String.self, forKey: .message)
-        locations = try container.decodeIfPresent([Location].self, forKey: .locations) ?? []
-        path = try container.decodeIfPresent([PathElement].self, forKey: .path) ?? []
-        extensions = try container.decodeIfPresent([String: JSONValue].self, forKey: .extensions) ?? [:]
+    /// Decodes an error. Never throws: an entry of another type than the specification's is empty, so that it does not cost the data.
+    public init(from decoder: any Decoder) {
+        let container = try? decoder.container(keyedBy: Key.self)
+        message = (try? container?.decode(String.self, forKey: .message)) ?? ""
+        locations = (try? container?.decode([Location].self, forKey: .locations)) ?? []
+        path = (try? container?.decode([PathElement].self, forKey: .path)) ?? []
+        extensions = (try? container?.decode([String: JSONValue].self, forKey: .extensions)) ?? [:]
     }
 }
 
@@ -112,7 +111,8 @@ struct GraphQLBody<Value: Decodable & Sendable>: Decodable, Sendable, GraphQLErr
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         errors = try container.decodeIfPresent([GraphQLError].self, forKey: .errors) ?? []
-        extensions = try container.decodeIfPresent([String: JSONValue].self, forKey: .extensions) ?? [:]
+        // Some servers send an empty list in place of an empty object.
+        extensions = (try? container.decode([String: JSONValue].self, forKey: .extensions)) ?? [:]
         wasExecuted = container.contains(.data)
         guard wasExecuted || !errors.isEmpty else {
             throw DecodingError.dataCorrupted(
@@ -138,6 +138,7 @@ extension GraphQLError: CustomStringConvertible, LocalizedError, CustomReflectab
     /// The path and the message, with control characters escaped.
     public var description: String {
         let place = path.map(\.description).joined(separator: ".")
+        let message = message.isEmpty ? "an error without a message" : message
         return Redaction.escaped(Redaction.current.url(place.isEmpty ? message : "\(place): \(message)"))
     }
 
