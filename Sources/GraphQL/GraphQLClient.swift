@@ -59,11 +59,11 @@ public final class GraphQLClient: Sendable {
         let parameters = try GraphQLParameters(request, configuration.makeEncoder(), allowsUploads: !request.usesGET)
         let exchange = GraphQLExchange<Value>(client: self, usesGET: request.usesGET, options: options, deadline: deadline)
         guard configuration.usesPersistedQueries, !lacksPersistedQueries.withLock({ $0 }) else {
-            return try await exchange.send(parameters).get()
+            return try await exchange.send(parameters).outcome.get()
         }
-        let (response, lacksSupport) = try await exchange.sendPersisted(parameters)
+        let (outcome, lacksSupport) = await exchange.sendPersisted(parameters)
         if lacksSupport { lacksPersistedQueries.withLock { $0 = true } }
-        return try response.get()
+        return try outcome.get()
     }
 
     // MARK: Subscriptions

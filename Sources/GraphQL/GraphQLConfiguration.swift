@@ -37,7 +37,9 @@ public struct GraphQLConfiguration: Sendable {
 
     /// Whether queries and mutations are first sent by their hash (automatic persisted queries); `false` by default.
     ///
-    /// A server that does not know the hash gets the document as well, and one that does not support hashes is sent none any more.
+    /// A server that does not know the hash gets the document as well, and one that does not support hashes is sent none any more. One that
+    /// does not say so, and refuses the hash with 400 or 422, is noticed by a query only: a mutation fails with the refusal until then, since
+    /// it may have been executed.
     public var usesPersistedQueries = false
 
     /// The URL for subscriptions, with the scheme `ws`, `wss`, `http` or `https`; `nil`, the default, for the client's.

@@ -15,28 +15,32 @@ struct GraphQLExchange<Value: Decodable & Sendable>: Sendable {
     let deadline: Deadline?
 
     /// Sends a request, and returns its response, or why there is none.
-    func send(_ parameters: GraphQLParameters) async -> Outcome {
+    func send(_ parameters: GraphQLParameters) async -> (outcome: Outcome, answer: HashAnswer) {
         let request: DataRequest
         do {
             request = try Deadline.with(deadline) { try makeRequest(parameters) }
         } catch {
-            return .failure(error)
+            return (.failure(error), .final)
         }
         let decoder = client.configuration.decoder
         request.validate(decoding: GraphQLBody<Value>.self, decoder: decoder).validate(contentType: Self.mediaTypes)
         do {
             let data = try await request.serializingData().value
-            let body: GraphQLBody<Value>
-            do { body = try decoder.decode(GraphQLBody<Value>.self, from: data) } catch {
-                throw GraphQLClientError.invalidResponse(error: error, body: data)
+            do {
+                let body = try decoder.decode(GraphQLBody<Value>.self, from: data)
+                return (Result { try body.response(request.responseHead, of: data) }, HashAnswer(body, status: request.responseHead?.statusCode))
+            } catch {
+                return (.failure(GraphQLClientError.invalidResponse(error: error, body: data)), .final)
             }
-            return .success(try body.response(request.responseHead, of: data))
         } catch {
+            // A session may translate errors, as for Alamofire's `AFError`; `ownError` is the original.
+            let own = error as? CurlewError ?? request.delegate.ownError as? CurlewError
+            let answer = HashAnswer(own?.graphQLBody, status: own?.request?.statusCode)
             // Only this type says that the status is that of the server, and not of a gateway (GraphQL over HTTP, "Processing the response").
-            guard let body = error.graphQLBody as? GraphQLBody<Value>, let refused = error.asCurlewError?.request,
+            guard let body = own?.graphQLBody as? GraphQLBody<Value>, let refused = own?.request,
                 refused.contentType.flatMap({ MediaType($0) })?.isGraphQLResponse == true
-            else { return .failure(error) }
-            return Result { try body.response(request.responseHead, of: refused.bodyData ?? Data()) }
+            else { return (.failure(error), answer) }
+            return (Result { try body.response(request.responseHead, of: refused.bodyData ?? Data()) }, answer)
         }
     }
 
@@ -71,32 +75,25 @@ extension MediaType {
 // MARK: - Persisted queries
 
 /// How a server has answered a request that has only the hash of its document (automatic persisted queries).
-private enum HashAnswer {
+enum HashAnswer {
     /// It has executed the operation, or failed in another way.
     case final
     /// It does not know the hash, and will if it gets the document with it.
     case unknownHash
     /// It does not support hashes, and says so.
     case unsupported
-    /// It was not executed, which may mean that the server has missed the document.
+    /// It may not have been executed, because the server has missed the document.
     case notExecuted
 
-    init<Value>(_ outcome: Result<GraphQLResponse<Value>, any Error>) {
-        let errors: [GraphQLError]
-        let status: Int?
-        let wasExecuted: Bool
-        switch outcome {
-        case .success(let response): (errors, status, wasExecuted) = (response.errors, response.head?.statusCode, response.wasExecuted)
-        case .failure(let error):
-            (errors, status) = (error.graphQLErrors, error.asCurlewError?.request?.statusCode)
-            wasExecuted = error.graphQLBody?.wasExecuted ?? (error is GraphQLClientError)
-        }
+    init(_ body: (any GraphQLErrorCarrier)?, status: Int?) {
+        // One of a field is not about the request.
+        let errors = body?.hasData == true ? [] : body?.errors.filter(\.path.isEmpty) ?? []
         if errors.contains(where: { $0.message == "PersistedQueryNotFound" || $0.code == "PERSISTED_QUERY_NOT_FOUND" }) {
             self = .unknownHash
         } else if errors.contains(where: { $0.message == "PersistedQueryNotSupported" || $0.code == "PERSISTED_QUERY_NOT_SUPPORTED" }) {
             self = .unsupported
         } else {
-            self = (status == 400 || status == 422) && !wasExecuted ? .notExecuted : .final
+            self = (status == 400 || status == 422) && body?.wasExecuted != true ? .notExecuted : .final
         }
     }
 }
@@ -104,26 +101,27 @@ private enum HashAnswer {
 extension GraphQLExchange {
     /// Sends the hash of the document, and the document as well if the server needs it.
     ///
-    /// Nothing is executed twice: the document follows only answers of servers that have executed nothing.
+    /// No mutation is executed twice: its document follows only what says that the hash is the reason. A refusal that does not say so may be
+    /// that of an operation that was executed and has failed.
     ///
     /// - Returns: the outcome, and whether the server does not support hashes.
-    func sendPersisted(_ parameters: GraphQLParameters) async throws -> (Outcome, lacksSupport: Bool) {
+    func sendPersisted(_ parameters: GraphQLParameters) async -> (Outcome, lacksSupport: Bool) {
         var hashed = parameters
         let hash = SHA256.digest(of: Data((parameters.query ?? "").utf8)).hexDigits
         hashed.extensions["persistedQuery"] = .object(["version": .integer(1), "sha256Hash": .string(hash)])
         var both = hashed
         hashed.query = nil
         both.query = parameters.query
-        let outcome = await send(hashed)
-        switch HashAnswer(outcome) {
-        case .final: return (outcome, false)
-        case .unknownHash: return (await send(both), false)
-        case .unsupported: return (await send(parameters), true)
-        case .notExecuted:
+        let (outcome, answer) = await send(hashed)
+        switch answer {
+        case .unknownHash: return (await send(both).outcome, false)
+        case .unsupported: return (await send(parameters).outcome, true)
+        case .notExecuted where options.graphQLKind == .query:
             let full = await send(parameters)
             // A request that is refused with its document too says nothing about hashes.
-            if case .notExecuted = HashAnswer(full) { return (full, false) }
-            return (full, (try? full.get()) != nil)
+            if case .notExecuted = full.answer { return (full.outcome, false) }
+            return (full.outcome, (try? full.outcome.get()) != nil)
+        case .final, .notExecuted: return (outcome, false)
         }
     }
 }

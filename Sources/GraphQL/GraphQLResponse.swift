@@ -13,8 +13,6 @@ public struct GraphQLResponse<Value: Sendable>: Sendable {
     public let extensions: [String: JSONValue]
     /// The status and the header fields; `nil` for an event of a subscription.
     public let head: ResponseHead?
-    /// Whether there is an entry `data`, if only `null`: it is missing if nothing was executed.
-    let wasExecuted: Bool
     /// Returns the data of an operation that has succeeded.
     ///
     /// - Throws: ``GraphQLClientError/errors(_:)`` if there are errors, also beside data, or if there is neither.
@@ -96,6 +94,8 @@ protocol GraphQLErrorCarrier {
     var errors: [GraphQLError] { get }
     /// Whether the operation was executed: there is an entry `data`, if only `null`.
     var wasExecuted: Bool { get }
+    /// Whether there is data other than `null`, of any type.
+    var hasData: Bool { get }
 }
 
 /// A response as it is received. Errors that can be read are kept where the data can't be.
@@ -107,6 +107,7 @@ struct GraphQLBody<Value: Decodable & Sendable>: Decodable, Sendable, GraphQLErr
     let errors: [GraphQLError]
     let extensions: [String: JSONValue]
     let wasExecuted: Bool
+    var hasData: Bool { data != nil }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
@@ -125,7 +126,7 @@ struct GraphQLBody<Value: Decodable & Sendable>: Decodable, Sendable, GraphQLErr
     /// - Parameter raw: the bytes that were decoded.
     func response(_ head: ResponseHead?, of raw: Data) throws(GraphQLClientError) -> GraphQLResponse<Value> {
         do {
-            return GraphQLResponse(data: try data?.get(), errors: errors, extensions: extensions, head: head, wasExecuted: wasExecuted)
+            return GraphQLResponse(data: try data?.get(), errors: errors, extensions: extensions, head: head)
         } catch {
             throw .undecodableData(error: error, errors: errors, body: raw)
         }

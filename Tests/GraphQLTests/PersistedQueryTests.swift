@@ -51,8 +51,10 @@ private final class PersistedServer: Sendable {
         }
     }
 
-    func client(_ change: (inout GraphQLConfiguration) -> Void = { _ in }) -> GraphQLClient {
-        GraphQLClient(server) {
+    func client(
+        _ manager: SessionManager = makeManager(), _ change: (inout GraphQLConfiguration) -> Void = { _ in }
+    ) -> GraphQLClient {
+        GraphQLClient(server, manager: manager) {
             $0.usesPersistedQueries = true
             change(&$0)
         }
@@ -101,8 +103,65 @@ private final class PersistedServer: Sendable {
     @Test(arguments: [400, 422]) func `a server that misses the document supports none either`(status: Int) async throws {
         let server = try PersistedServer { _, _ in ServerResponse(status: status, body: .data(Data("No query".utf8))) }
         let client = server.client()
-        for _ in 0..<2 { #expect(try await count(client, "mutation { count }") == 1) }
+        for _ in 0..<2 { #expect(try await count(client) == 1) }
         #expect(server.sent.elements.map { $0.hash != nil } == [true, false, false])
+    }
+
+    private static let refusals: [(String, String)] = [
+        // PHP's empty map.
+        (#"{"data":{"count":2},"errors":[{"message":"x","extensions":[]}]}"#, "application/json"),
+        (#"{"data":null,"errors":[{"message":"x"}]}"#, "application/json"), (#"{"errors":[{"message":"x"}]}"#, "application/json"),
+        (#"{"errors":[{"message":"x"}]}"#, "application/graphql-response+json"), ("no JSON", "text/plain"), ("", "application/json"),
+        ("{\"data\":{\"count\":2},\"filler\":\"\(String(repeating: "x", count: 2 << 20))\"}", "application/json"),
+    ]
+
+    @Test("a mutation does not follow a refusal that says nothing about hashes", arguments: refusals, [400, 422])
+    func mutation(refusal: (String, String), status: Int) async throws {
+        let server = try PersistedServer { _, _ in .graphQL(refusal.0, status: status, type: refusal.1) }
+        for document in ["mutation { count }", "query A { count } mutation B { count }"] {
+            _ = await error { try await server.client().response(to: GraphQLRequest(document), as: Count.self) }
+        }
+        #expect(server.sent.elements.map(\.hasQuery) == [false, false])
+    }
+
+    private static let nested: [String] = [
+        #"{"data":{"count":2},"errors":[{"message":"PersistedQueryNotFound"}]}"#,
+        #"{"data":{"count":2},"errors":[{"message":"PersistedQueryNotSupported"}]}"#,
+        #"{"data":{"count":"x"},"errors":[{"message":"PersistedQueryNotFound"}]}"#,
+        #"{"data":null,"errors":[{"message":"PersistedQueryNotFound","path":["count"]}]}"#,
+    ]
+
+    @Test("an error of a field is not about the request's hash", arguments: nested, [200, 400])
+    func field(body: String, status: Int) async throws {
+        for type in ["application/json", "application/graphql-response+json"] {
+            let server = try PersistedServer { _, _ in .graphQL(body, status: status, type: type) }
+            _ = await error { try await server.client().response(to: GraphQLRequest("mutation { count }"), as: Count.self) }
+            #expect(server.sent.elements.map(\.hasQuery) == [false])
+        }
+    }
+
+    @Test func `a server that has data null beside the unknown hash gets the document`() async throws {
+        let server = try PersistedServer { hasQuery, _ in
+            hasQuery ? nil : .graphQL(#"{"data":null,"errors":[{"message":"PersistedQueryNotFound"}]}"#)
+        }
+        #expect(try await count(server.client(), "mutation { count }") == 1)
+    }
+
+    @Test func `a session that translates its errors has the responses, and the document follows`() async throws {
+        let server = try PersistedServer { hasQuery, _ in
+            hasQuery ? nil : .graphQL(#"{"errors":[{"message":"PersistedQueryNotFound"}]}"#, status: 400, type: "application/json")
+        }
+        let manager = makeManager()
+        manager.session.deliverErrors { _ in TestError("translated") }
+        #expect(try await count(server.client(manager), "mutation { count }") == 1)
+        let refusing = try LoopbackServer { request, _ in
+            .graphQL(#"{"errors":[{"message":"m"}]}"#, status: 403, type: request.path == "/own" ? "application/graphql-response+json" : "application/json")
+        }
+        defer { refusing.stop() }
+        let own = GraphQLClient(refusing.url("/own"), manager: manager)
+        #expect(try await own.response(to: GraphQLRequest("{ a }"), as: Count.self).errors.map(\.message) == ["m"])
+        let other = GraphQLClient(refusing.url("/other"), manager: manager)
+        #expect(await error { try await other.response(to: GraphQLRequest("{ a }"), as: Count.self) } is TestError)
     }
 
     @Test func `a request that is invalid with its document too says nothing about hashes`() async throws {
