@@ -49,6 +49,7 @@ public final class GraphQLClient: Sendable {
     public func response<Value: Decodable & Sendable>(
         to request: GraphQLRequest, as type: Value.Type = Value.self, options: RequestOptions? = nil
     ) async throws -> GraphQLResponse<Value> {
+        if request.kind == .subscription { throw GraphQLClientError.invalidRequest(reason: .wrongKind) }
         if request.usesGET, request.kind != .query { throw GraphQLClientError.invalidRequest(reason: .notAQuery) }
         var options = options ?? configuration.options ?? RequestOptions()
         // Of all requests together.
@@ -70,8 +71,11 @@ public final class GraphQLClient: Sendable {
 
     /// Returns the events of a subscription, which is requested when iteration starts.
     ///
-    /// All subscriptions of a client share a connection, which is opened for the first one, and closed after the last. See
-    /// ``GraphQLSubscription``.
+    /// All subscriptions of a client share a connection, which is opened for the first one, and closed after the last. One that begins while
+    /// the connection is being lost has another. See ``GraphQLSubscription``.
+    ///
+    /// A query may be sent in this way too. Mutations, and operations of which it is not clear what they do, fail with
+    /// ``GraphQLClientError/InvalidRequestReason/wrongKind``, as a lost connection may have them sent again.
     public func subscribe<Value: Decodable & Sendable>(
         to request: GraphQLRequest, as type: Value.Type = Value.self
     ) -> GraphQLSubscription<Value> {

@@ -34,6 +34,9 @@ public enum GraphQLClientError: Error, Sendable {
         case variablesNotAnObject
         /// Only an operation that is known to be a query can be sent by GET.
         case notAQuery
+        /// A subscription is sent by ``GraphQLClient/subscribe(to:as:)`` only. That sends nothing but operations that are known to be
+        /// subscriptions or queries, as it may have to send them again.
+        case wrongKind
         /// With files, the encoder must not convert keys: the server is sent where they are by the original ones.
         case convertedKeys
     }
@@ -81,6 +84,8 @@ extension GraphQLClientError: CustomStringConvertible, LocalizedError, CustomRef
         switch self {
         case .invalidRequest(.variablesNotAnObject): "The request's variables are not encoded as a JSON object."
         case .invalidRequest(.notAQuery): "Only an operation that is known to be a query can be sent by GET."
+        case .invalidRequest(.wrongKind):
+            "A subscription can be sent by subscribe(to:) only, and only an operation that is known to be one, or a query."
         case .invalidRequest(.convertedKeys): "An encoder that converts keys can't be used with files."
         case .errors(let errors) where errors.isEmpty: "The response has neither data nor errors."
         case .errors(let errors): "The operation has failed: \(Self.text(of: errors))"

@@ -32,7 +32,7 @@ public struct GraphQLRequest: Sendable {
     public var usesGET = false
     /// What the operation does, as the document says; `nil` if that is not clear, as for several operations without a name.
     ///
-    /// Only a `query` is ever repeated or sent by GET.
+    /// Only a `query` is ever sent by GET. A `query` and a `subscription` may be repeated; other operations by a retrier only.
     public let kind: Kind?
     /// The operation's name, also where it is only in the document.
     let name: String?

@@ -170,7 +170,15 @@ import Testing
         #expect(sent.header("Content-Type") == nil)
     }
 
-    @Test(arguments: ["mutation { a }", "subscription { a }", "query A { a } mutation B { b }"])
+    @Test func `a subscription is sent by subscribe only`() async throws {
+        let failure = await error { try await response(#"{"data":{"count":1}}"#, GraphQLRequest("subscription { count }")) }
+        guard case GraphQLClientError.invalidRequest(.wrongKind)? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+    }
+
+    @Test(arguments: ["mutation { a }", "query A { a } mutation B { b }"])
     func `only a query is sent by GET`(document: String) async throws {
         let server = try LoopbackServer { _, _ in .status(500) }
         defer { server.stop() }

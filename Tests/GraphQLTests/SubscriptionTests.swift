@@ -260,6 +260,18 @@ import Testing
         #expect(server.requests.isEmpty)
     }
 
+    @Test(arguments: ["mutation { count }", "query A { a } mutation B { b }", "nonsense"])
+    func `what may not be repeated is not sent, and no connection is opened`(document: String) async throws {
+        let server = try makeSubscriptionServer { _ in }
+        defer { server.stop() }
+        let failure = await error { try await counts(GraphQLClient(server), GraphQLRequest(document)) }
+        guard case GraphQLClientError.invalidRequest(.wrongKind)? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(server.requests.isEmpty)
+    }
+
     @Test func `a deadline bounds the time until the acknowledgement, and no longer`() async throws {
         let server = try makeSubscriptionServer { peer in
             if peer.number == 1 { return peer.peer.waitUntilClosed() }

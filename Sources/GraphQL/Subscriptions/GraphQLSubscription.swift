@@ -62,6 +62,9 @@ public struct GraphQLSubscription<Value: Decodable & Sendable>: AsyncSequence, S
             case .over: return nil
             case .running(let handle): return try await handle.next()
             case .new:
+                guard request.kind == .subscription || request.kind == .query else {
+                    throw GraphQLClientError.invalidRequest(reason: .wrongKind)
+                }
                 let parameters = try GraphQLParameters(request, client.configuration.makeEncoder(), allowsUploads: false)
                 let deadline = Deadline.earliest(client.configuration.options?.deadline)
                 let handle = client.begin(try parameters.json())
