@@ -272,6 +272,26 @@ import Testing
         #expect(server.requests.isEmpty)
     }
 
+    @Test func `cancelling before the acknowledgement is one error, with a deadline too`() async throws {
+        let arrived = Gate()
+        let server = try makeSubscriptionServer { peer in
+            arrived.arrive()
+            peer.peer.waitUntilClosed()
+        }
+        defer { server.stop() }
+        let client = GraphQLClient(server) { $0.options = RequestOptions(deadline: .seconds(50)) }
+        let tasks = (0..<100).map { _ in Task { try await counts(client) } }
+        #expect(await arrived.arrivals())
+        for task in tasks { task.cancel() }
+        for task in tasks {
+            await #expect {
+                _ = try await task.value
+            } throws: {
+                if case CurlewError.cancelled = $0 { true } else { false }
+            }
+        }
+    }
+
     @Test func `a deadline bounds the time until the acknowledgement, and no longer`() async throws {
         let server = try makeSubscriptionServer { peer in
             if peer.number == 1 { return peer.peer.waitUntilClosed() }

@@ -48,7 +48,7 @@ public struct GraphQLSubscription<Value: Decodable & Sendable>: AsyncSequence, S
                 message = next
             } catch {
                 progress = .over
-                throw error
+                throw error is CancellationError && Task.isCancelled ? CurlewError.cancelled : error
             }
             let event: NextMessage<Value>
             do { event = try client.configuration.decoder.decode(NextMessage<Value>.self, from: message) } catch {
