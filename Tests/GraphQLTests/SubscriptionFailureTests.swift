@@ -190,6 +190,49 @@ import Testing
         #expect(server.requests.count == 1)
     }
 
+    /// - Parameter isSuspended: whether the connection waits for events to be read, so that its end is seen late.
+    @Test(arguments: [false, true], [false, true])
+    func `a subscription that begins while the connection is being lost has another`(isSuspended: Bool, reconnects: Bool) async throws {
+        let (wasRead, answered, ended) = (Gate(), Gate(), Gate())
+        let server = try makeSubscriptionServer { peer in
+            try peer.acknowledge()
+            let id = try peer.receive()?.id
+            try peer.next(id, 1)
+            if peer.number == 1 {
+                peer.peer.wait(until: wasRead)
+                if isSuspended { for count in 2...4 { try peer.next(id, count) } }
+                try peer.peer.sendClose(4000)
+                // The client's close frame; the TCP connection stays.
+                #expect(try peer.peer.receive()?.opcode == .close)
+                answered.open()
+                peer.peer.wait(until: ended)
+            } else {
+                try peer.complete(id)
+                _ = try peer.receive()
+            }
+        }
+        defer { server.stop() }
+        let client = GraphQLClient(server) {
+            $0.eventBufferSize = 1
+            if reconnects {
+                $0.webSocket.reconnection = WebSocketReconnection { if case WebSocketError.closed = $0 { false } else { true } }
+            }
+        }
+        var first = client.subscribe(to: .count("A"), as: Count.self).makeAsyncIterator()
+        #expect(try await first.next()?.data == Count(count: 1))
+        wasRead.open()
+        #expect(await answered.wait())
+        #expect(try await counts(client, .count("B")) == [1])
+        ended.open()
+        if isSuspended { for count in 2...4 { #expect(try await first.next()?.data == Count(count: count)) } }
+        let failure = await error { try await first.next() }
+        guard case GraphQLClientError.closed(let closure)? = failure, closure.code.rawValue == 4000 else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(server.requests.count == 2)
+    }
+
     @Test func `with a reconnection policy all are requested again, with a new payload`() async throws {
         let payloads = Log<JSONValue?>()
         let subscribed = Log<String>()

@@ -18,6 +18,11 @@ import Testing
             }
         }
 
+        private let end = Monitor(false)
+
+        var isOpen: Bool { !end.read { $0 } }
+
+        func close() { end.update { $0 = true } }
         func enqueue(_ message: WebSocketMessage) { messages.append(message) }
     }
 
@@ -76,6 +81,19 @@ import Testing
         #expect(state.wasRequested(1))
         state.acknowledged(second)
         #expect(first.sent.count == 4 && second.sent == ["subscribe 1", "subscribe 4"])
+    }
+
+    @Test func `nothing begins on a connection that is being lost`() {
+        let state = Subject()
+        let (first, second) = (Queue(), Queue())
+        #expect(state.begin() == 1)
+        state.acknowledged(first)
+        first.close()
+        #expect(state.begin() == nil && !state.isOver && first.sent == ["subscribe 1"])
+        state.state.lost()
+        #expect(state.begin() == 2)
+        state.acknowledged(second)
+        #expect(second.sent == ["subscribe 1", "subscribe 2"])
     }
 
     @Test func `events that were received come before the end`() throws {

@@ -38,9 +38,10 @@ struct SubscriptionState<Socket: MessageQueue>: Sendable {
 
     // MARK: Subscriptions
 
-    /// Adds a subscription and returns its number; `nil` if the connection is over.
+    /// Adds a subscription and returns its number; `nil` if the connection is over, or is being lost: what is left of it may wait for events
+    /// to be read.
     mutating func begin(_ payload: Data) -> Int? {
-        guard !isOver else { return nil }
+        guard !isOver, socket?.isOpen != false else { return nil }
         lastNumber += 1
         subscriptions[lastNumber] = Subscription(payload: payload)
         request(lastNumber)
@@ -127,10 +128,14 @@ struct SubscriptionState<Socket: MessageQueue>: Sendable {
 
 /// Where messages are queued to be sent, in order.
 protocol MessageQueue: Sendable {
+    /// Whether the peer may still receive what is queued.
+    var isOpen: Bool { get }
     /// Queues a message. Does not block, and calls no users' code.
     func enqueue(_ message: WebSocketMessage)
 }
 
 extension WebSocket: MessageQueue {
+    var isOpen: Bool { if case .open = state { true } else { false } }
+
     func enqueue(_ message: WebSocketMessage) { send(message) { _ in } }
 }
