@@ -87,7 +87,7 @@ public final class GraphQLClient: Sendable {
         connection.withLock { current in
             while true {
                 if let handle = current?.begin(payload) { return handle }
-                current = .opened(for: self)
+                current = SubscriptionConnection(self)
             }
         }
     }

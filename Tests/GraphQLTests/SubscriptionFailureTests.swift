@@ -233,6 +233,20 @@ import Testing
         #expect(server.requests.count == 2)
     }
 
+    @Test func `a payload that fails at once is asked for once by each subscription`() async throws {
+        let calls = Monitor(0)
+        let client = GraphQLClient("http://127.0.0.1:1/", manager: makeManager(), configuration: {
+            var configuration = GraphQLConfiguration()
+            configuration.connectionPayload = {
+                calls.update { $0 += 1 }
+                throw TestError("no token")
+            }
+            return configuration
+        }())
+        for _ in 0..<1_000 { #expect(await error { try await counts(client) } is TestError) }
+        #expect(calls.read { $0 } == 1_000)
+    }
+
     @Test func `with a reconnection policy all are requested again, with a new payload`() async throws {
         let payloads = Log<JSONValue?>()
         let subscribed = Log<String>()

@@ -46,25 +46,22 @@ final class SubscriptionConnection: Sendable {
     fileprivate let state: Watched<SubscriptionState<WebSocket>>
     private let task = Lock<Task<Void, Never>?>(nil)
 
-    private init(_ client: GraphQLClient) {
+    /// Creates a connection, which is opened for its first subscription.
+    init(_ client: GraphQLClient) {
         manager = client.manager
         configuration = client.configuration
         url = client.configuration.subscriptionURL ?? client.url
         state = Watched(SubscriptionState(bufferSize: configuration.eventBufferSize, overflow: configuration.overflow))
     }
 
-    /// Returns a connection that is being opened.
-    static func opened(for client: GraphQLClient) -> SubscriptionConnection {
-        let connection = SubscriptionConnection(client)
-        // For all subscriptions, so without the deadline of the first.
-        let task = SharedWork.task { await connection.run() }
-        connection.task.withLock { $0 = task }
-        return connection
-    }
-
-    /// Adds a subscription; `nil` if the connection is over.
+    /// Adds a subscription; `nil` if the connection is over, or is being lost.
     func begin(_ payload: Data) -> Handle? {
-        state.update { $0.begin(payload) }.map { Handle(self, $0) }
+        guard let number = state.update({ $0.begin(payload) }) else { return nil }
+        task.withLock { task in
+            // For all subscriptions, so without the deadline of the first.
+            if task == nil { task = SharedWork.task { await self.run() } }
+        }
+        return Handle(self, number)
     }
 
     private func remove(_ number: Int) {
