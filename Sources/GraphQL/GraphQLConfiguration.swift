@@ -17,8 +17,8 @@ public struct GraphQLConfiguration: Sendable {
 
     /// Header fields of each request, and of the handshake for subscriptions; none by default.
     ///
-    /// Unless they have them, `Accept` has both media types of GraphQL, and `GraphQL-Require-Preflight` is sent, which servers require that
-    /// protect themselves from forms of other sites.
+    /// Unless they have them, `Accept` has both media types of GraphQL, and `GraphQL-Require-Preflight` and `Apollo-Require-Preflight` are
+    /// sent, which servers require that protect themselves from forms of other sites. Those that require another field need it here.
     public var headers: HTTPHeaders = [:]
 
     /// Adapts requests and handshakes, and decides about their retries; `nil`, the default, for none but the session's.

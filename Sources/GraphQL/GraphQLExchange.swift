@@ -28,7 +28,9 @@ struct GraphQLExchange<Value: Decodable & Sendable>: Sendable {
             let data = try await request.serializingData().value
             do {
                 let body = try decoder.decode(GraphQLBody<Value>.self, from: data)
-                return (Result { try body.response(request.responseHead, of: data) }, HashAnswer(body, status: request.responseHead?.statusCode))
+                return (
+                    Result { try body.response(request.responseHead, of: data) }, HashAnswer(body, status: request.responseHead?.statusCode)
+                )
             } catch {
                 return (.failure(GraphQLClientError.invalidResponse(error: error, body: data)), .final)
             }
@@ -49,6 +51,7 @@ struct GraphQLExchange<Value: Decodable & Sendable>: Sendable {
         var headers = client.configuration.headers
         if headers["Accept"] == nil { headers["Accept"] = "\(Self.mediaTypes[0]), \(Self.mediaTypes[1]);q=0.9" }
         if headers["GraphQL-Require-Preflight"] == nil { headers["GraphQL-Require-Preflight"] = "1" }
+        if headers["Apollo-Require-Preflight"] == nil { headers["Apollo-Require-Preflight"] = "true" }
         if usesGET {
             // Not by `URLComponents`, which leaves `+` as it is: a form's decoder reads it as a space.
             let url = try client.url.asURL().absoluteString.prefixScalars { $0 != "#" }

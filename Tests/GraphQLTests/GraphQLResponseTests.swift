@@ -142,12 +142,15 @@ import Testing
         let server = try LoopbackServer { _, _ in .graphQL(#"{"data":{"count":1}}"#) }
         defer { server.stop() }
         let client = GraphQLClient(server) { $0.headers = ["X-Api-Key": "k"] }
+        let own = GraphQLClient(server) { $0.headers = ["apollo-require-preflight": "own"] }
         let request = GraphQLRequest("query A($a: Int) { count }", variables: ["a": 1])
         _ = try await client.response(to: request, as: Count.self)
+        _ = try await own.response(to: request, as: Count.self)
+        #expect(server.requests.last?.headers.filter { $0.name.lowercased() == "apollo-require-preflight" }.map(\.value) == ["own"])
         let sent = try #require(server.requests.first)
         #expect(sent.method == "POST" && sent.header("Content-Type") == "application/json" && sent.header("X-Api-Key") == "k")
         #expect(sent.header("Accept") == "application/graphql-response+json, application/json;q=0.9")
-        #expect(sent.header("GraphQL-Require-Preflight") == "1")
+        #expect(sent.header("GraphQL-Require-Preflight") == "1" && sent.header("Apollo-Require-Preflight") == "true")
         #expect(sent.parameters == ["query": .string(request.query), "variables": .object(["a": .integer(1)])])
     }
 
@@ -165,6 +168,7 @@ import Testing
         for _ in 0..<3 { #expect(try await client.response(to: request, as: Count.self).get() == Count(count: 1)) }
         #expect(server.requestCount == 1)
         let sent = try #require(server.requests.first)
+        #expect(sent.header("Apollo-Require-Preflight") == "true")
         #expect(sent.method == "GET" && sent.query("v") == "1" && sent.query("query") == request.query)
         #expect(sent.query("operationName") == "A" && sent.query("variables") == #"{"a":"x+&y","b":2}"#)
         #expect(sent.header("Content-Type") == nil)

@@ -155,7 +155,9 @@ private final class PersistedServer: Sendable {
         manager.session.deliverErrors { _ in TestError("translated") }
         #expect(try await count(server.client(manager), "mutation { count }") == 1)
         let refusing = try LoopbackServer { request, _ in
-            .graphQL(#"{"errors":[{"message":"m"}]}"#, status: 403, type: request.path == "/own" ? "application/graphql-response+json" : "application/json")
+            .graphQL(
+                #"{"errors":[{"message":"m"}]}"#, status: 403,
+                type: request.path == "/own" ? "application/graphql-response+json" : "application/json")
         }
         defer { refusing.stop() }
         let own = GraphQLClient(refusing.url("/own"), manager: manager)

@@ -26,6 +26,7 @@ import Testing
         #expect(try await GraphQLClient(server).response(to: request(files), as: Count.self).get() == Count(count: 1))
         let sent = try #require(server.requests.first)
         #expect(sent.header("Content-Length") != nil && sent.header("GraphQL-Require-Preflight") == "1")
+        #expect(sent.header("Apollo-Require-Preflight") == "true")
         let parts = try MultipartBody(sent).parts
         let names = parts.compactMap { $0.header("Content-Disposition") }
         #expect(
