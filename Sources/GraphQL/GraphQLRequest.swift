@@ -37,7 +37,7 @@ public struct GraphQLRequest: Sendable {
     /// The operation's name, also where it is only in the document.
     let name: String?
 
-    /// Creates a request with variables of different types.
+    /// Creates a request with variables of different types. Their names are sent as they are, also by an encoder that converts keys.
     public init(_ query: String, operationName: String? = nil, variables: [String: any Encodable & Sendable] = [:]) {
         self.init(query, operationName, variables.isEmpty ? nil : VariableTable(values: variables))
     }
@@ -70,22 +70,22 @@ extension GraphQLRequest: CustomStringConvertible, CustomReflectable {
 
 // MARK: - Encoding
 
-/// A name in an object whose names are not known in advance.
-private struct AnyName: CodingKey {
-    let stringValue: String
-    var intValue: Int? { nil }
-
-    init(stringValue: String) { self.stringValue = stringValue }
-    init?(intValue: Int) { nil }
-}
-
-/// Variables of different types.
+/// Variables of different types. Encoded as a dictionary, whose names an encoder does not convert.
 private struct VariableTable: Encodable, Sendable {
+    private struct Variable: Encodable {
+        let value: any Encodable
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(value)
+        }
+    }
+
     let values: [String: any Encodable & Sendable]
 
     func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: AnyName.self)
-        for (name, value) in values { try container.encode(value, forKey: AnyName(stringValue: name)) }
+        var container = encoder.singleValueContainer()
+        try container.encode(values.mapValues { Variable(value: $0) })
     }
 }
 

@@ -76,6 +76,24 @@ import Testing
         #expect(listed.uploads.map(\.path) == ["variables.files.0", "variables.files.1"])
     }
 
+    @Test func `names of variables are sent as they are, and values as the encoder encodes them`() throws {
+        struct Part: Encodable, Sendable { let aName = 1 }
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.dateEncodingStrategy = .secondsSince1970
+        let variables: [String: any Encodable & Sendable] = [
+            "firstName": "a", "someDate": Date(timeIntervalSince1970: 5), "aURL": URL(string: "http://a/b"), "none": nil as Int?,
+            "parts": [Part()],
+        ]
+        let json = try #require(try parameters(GraphQLRequest("{ a }", variables: variables), encoder).variables)
+        #expect(
+            try JSONDecoder().decode(JSONValue.self, from: json)
+                == .object([
+                    "firstName": .string("a"), "someDate": .integer(5), "aURL": .string("http://a/b"), "none": .null,
+                    "parts": .array([.object(["a_name": .integer(1)])]),
+                ]))
+    }
+
     @Test func `variables that can't be sent are refused`() {
         #expect {
             try parameters(GraphQLRequest("{ a }", variables: [1, 2]))
