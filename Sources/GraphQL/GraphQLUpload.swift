@@ -58,7 +58,7 @@ public struct GraphQLUpload: Encodable, Sendable {
                 self, .init(codingPath: encoder.codingPath, debugDescription: "A file can be sent with a query or a mutation by POST only.")
             )
         }
-        let path = (["variables"] + encoder.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }).joined(separator: ".")
+        let path = (["variables"] + encoder.codingPath.map(\.step)).joined(separator: ".")
         places.withLock { $0.append(Placed(path: path, upload: self)) }
         var container = encoder.singleValueContainer()
         try container.encodeNil()
@@ -69,6 +69,13 @@ public struct GraphQLUpload: Encodable, Sendable {
         case .file(let url): form.append(url, withName: name, fileName: fileName, mimeType: mimeType)
         case .data(let data): form.append(data, withName: name, fileName: fileName, mimeType: mimeType)
         }
+    }
+}
+
+extension CodingKey {
+    /// The name or the index in a path. Keys of a program's own type may have a number beside their name.
+    var step: String {
+        if let intValue, stringValue == "Index \(intValue)" { "\(intValue)" } else { stringValue }
     }
 }
 

@@ -94,6 +94,17 @@ import Testing
                 ]))
     }
 
+    @Test func `a file is known by its key's name, if that has a number too`() throws {
+        struct Numbered: Encodable, Sendable {
+            enum CodingKeys: Int, CodingKey { case files = 7 }
+            let files: [GraphQLUpload]
+        }
+        let file = GraphQLUpload(data: Data("a".utf8), fileName: "a.txt")
+        let parameters = try parameters(GraphQLRequest("mutation { a }", variables: Numbered(files: [file, file])))
+        #expect(parameters.uploads.map(\.path) == ["variables.files.0", "variables.files.1"])
+        #expect(parameters.variables == Data(#"{"files":[null,null]}"#.utf8))
+    }
+
     @Test func `variables that can't be sent are refused`() {
         #expect {
             try parameters(GraphQLRequest("{ a }", variables: [1, 2]))
