@@ -235,14 +235,16 @@ import Testing
 
     @Test func `a payload that fails at once is asked for once by each subscription`() async throws {
         let calls = Monitor(0)
-        let client = GraphQLClient("http://127.0.0.1:1/", manager: makeManager(), configuration: {
-            var configuration = GraphQLConfiguration()
-            configuration.connectionPayload = {
-                calls.update { $0 += 1 }
-                throw TestError("no token")
-            }
-            return configuration
-        }())
+        let client = GraphQLClient(
+            "http://127.0.0.1:1/", manager: makeManager(),
+            configuration: {
+                var configuration = GraphQLConfiguration()
+                configuration.connectionPayload = {
+                    calls.update { $0 += 1 }
+                    throw TestError("no token")
+                }
+                return configuration
+            }())
         for _ in 0..<1_000 { #expect(await error { try await counts(client) } is TestError) }
         #expect(calls.read { $0 } == 1_000)
     }
@@ -280,6 +282,44 @@ import Testing
         #expect(payloads.elements == (1...3).map { .object(["n": .integer($0)]) })
     }
 
+    /// Ends each connection after its subscription was requested; from the fifth on it is completed.
+    private func makeFailingServer(event: Bool) throws -> WebSocketServer {
+        try makeSubscriptionServer { peer in
+            try peer.acknowledge()
+            let id = try peer.receive()?.id
+            if event { try peer.next(id, peer.number) }
+            if peer.number > 4 {
+                try peer.complete(id)
+            } else {
+                try peer.peer.sendClose(1001)
+            }
+            try peer.peer.answerClose()
+        }
+    }
+
+    @Test func `a server that acknowledges and fails is not asked without end`() async throws {
+        let server = try makeFailingServer(event: false)
+        defer { server.stop() }
+        let client = GraphQLClient(server) { $0.webSocket.reconnection = WebSocketReconnection(limit: 2, firstDelay: .milliseconds(1)) }
+        let failure = await error { try await counts(client) }
+        guard case GraphQLClientError.closed(let closure)? = failure, closure.code == .goingAway else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(server.requests.count == 3)
+    }
+
+    @Test(arguments: [false, true]) func `a connection that was useful, or lasted, is no failure`(event: Bool) async throws {
+        let server = try makeFailingServer(event: event)
+        defer { server.stop() }
+        let client = GraphQLClient(server) {
+            $0.webSocket.reconnection = WebSocketReconnection(
+                limit: 1, firstDelay: .milliseconds(1), maximumDelay: event ? .seconds(60) : .zero)
+        }
+        #expect(try await counts(client) == (event ? [1, 2, 3, 4, 5] : []))
+        #expect(server.requests.count == 5)
+    }
+
     @Test func `a reconnection policy has a limit, and is not for refusals`() async throws {
         let server = try makeSubscriptionServer { peer in
             if peer.number > 3 {
@@ -291,7 +331,8 @@ import Testing
         }
         defer { server.stop() }
         let client = GraphQLClient(server) {
-            $0.webSocket.reconnection = WebSocketReconnection(limit: 2, firstDelay: .milliseconds(1))
+            // Shorter than an attempt, which does not prove a connection that is not acknowledged.
+            $0.webSocket.reconnection = WebSocketReconnection(limit: 2, firstDelay: .milliseconds(1), maximumDelay: .zero)
             $0.webSocket.reconnection.shouldReconnect = { error in
                 if case WebSocketError.closed(let closure) = error, closure.code.rawValue >= 4400 { false } else { true }
             }

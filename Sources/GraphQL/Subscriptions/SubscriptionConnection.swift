@@ -77,9 +77,10 @@ final class SubscriptionConnection: Sendable {
     private func run() async {
         var failures = 0
         while true {
-            var wasAcknowledged = false
-            let end = await runConnection(&wasAcknowledged)
-            if wasAcknowledged { failures = 0 }
+            // A server that acknowledges, and then fails, is not asked without end.
+            var provenAt: ContinuousClock.Instant?
+            let end = await runConnection(&provenAt)
+            if let provenAt, provenAt <= .now { failures = 0 }
             state.update { $0.lost() }
             guard let end, !state.update({ $0.isOver }) else { return }
             guard let delay = delay(after: end, failures: failures),
@@ -90,7 +91,9 @@ final class SubscriptionConnection: Sendable {
     }
 
     /// Runs a connection; returns why it has ended, `nil` if no subscription needs it any more.
-    private func runConnection(_ wasAcknowledged: inout Bool) async -> (any Error)? {
+    ///
+    /// - Parameter provenAt: set to when it has had a message of an operation, or will have lasted for the maximum delay.
+    private func runConnection(_ provenAt: inout ContinuousClock.Instant?) async -> (any Error)? {
         var current: WebSocket?
         do {
             // Before the WebSocket is open, because the server waits only a few seconds for it.
@@ -98,9 +101,9 @@ final class SubscriptionConnection: Sendable {
             let socket = try open()
             current = socket
             try await initialize(socket, payload)
-            wasAcknowledged = true
+            provenAt = .now + configuration.webSocket.reconnection.maximumDelay
             state.update { $0.acknowledged(socket) }
-            try await receive(from: socket)
+            try await receive(from: socket, &provenAt)
             socket.beginClose(WebSocketClosure(code: .normalClosure))
             return nil
         } catch {
@@ -141,13 +144,15 @@ final class SubscriptionConnection: Sendable {
     }
 
     /// Receives messages until no subscription needs the connection any more.
-    private func receive(from socket: WebSocket) async throws {
+    private func receive(from socket: WebSocket, _ provenAt: inout ContinuousClock.Instant?) async throws {
         while !state.update({ $0.isOver }) {
             switch try await Self.message(from: socket) {
             case .acknowledged: throw GraphQLClientError.invalidMessage(reason: "a second \"connection_ack\"")
             case .ping(let payload): try await Self.answerPing(payload, on: socket)
             case .pong: break
-            case let message: try await state.wait { $0.receive(message) ? () : nil }
+            case let message:
+                provenAt = .now
+                try await state.wait { $0.receive(message) ? () : nil }
             }
         }
     }
