@@ -320,6 +320,28 @@ import Testing
         #expect(server.requests.count == 5)
     }
 
+    @Test func `timeouts of the protocol are transient`() async throws {
+        let server = try makeSubscriptionServer { peer in
+            switch peer.number {
+            case 1:
+                try peer.peer.sendClose(4408)
+                try peer.peer.answerClose()
+            case 2: while try peer.receive() != nil {}
+            default:
+                try peer.acknowledge()
+                try peer.complete(try peer.receive()?.id)
+                try peer.peer.answerClose()
+            }
+        }
+        defer { server.stop() }
+        let client = GraphQLClient(server) {
+            $0.acknowledgementTimeout = .seconds(1)
+            $0.webSocket.reconnection = WebSocketReconnection(firstDelay: .milliseconds(1))
+        }
+        #expect(try await counts(client) == [])
+        #expect(server.requests.count >= 3)
+    }
+
     @Test func `a reconnection policy has a limit, and is not for refusals`() async throws {
         let server = try makeSubscriptionServer { peer in
             if peer.number > 3 {

@@ -197,7 +197,16 @@ final class SubscriptionConnection: Sendable {
     /// Returns the delay before another connection; `nil` for none.
     private func delay(after error: any Error, failures: Int) -> Duration? {
         let policy = configuration.webSocket.reconnection
-        guard failures < policy.limit ?? .max, policy.shouldReconnect(error) else { return nil }
+        guard failures < policy.limit ?? .max, policy.shouldReconnect(Self.judged(error)) else { return nil }
+    /// The error that the policy is asked about: the timeouts of this protocol are part of the handshake.
+    private static func judged(_ error: any Error) -> any Error {
+        switch error {
+        case GraphQLClientError.acknowledgementTimedOut: WebSocketError.timedOut(.handshake)
+        case WebSocketError.closed(let closure) where closure.code == .graphQLInitialisationTimeout: WebSocketError.timedOut(.handshake)
+        default: error
+        }
+    }
+
         if case WebSocketError.handshakeRejected(let rejection) = error, let asked = RetryAfter(rejection.response) {
             return asked.delay(upTo: policy.maximumDelay)
         }
