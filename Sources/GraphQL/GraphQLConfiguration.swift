@@ -46,6 +46,9 @@ public struct GraphQLConfiguration: Sendable {
     public var subscriptionURL: (any URLConvertible)?
 
     /// Returns the payload of `connection_init`, such as a token; called for each connection. `nil`, the default, sends none.
+    ///
+    /// Its task is cancelled after the WebSocket's `handshakeTimeout`, and the connection fails with
+    /// ``/CurlewWebSocket/WebSocketError/timedOut(_:)``.
     public var connectionPayload: (@Sendable () async throws -> [String: JSONValue])?
 
     /// The longest time from the open WebSocket to the server's `connection_ack`; 10 seconds by default, `nil` for no limit.
@@ -54,7 +57,12 @@ public struct GraphQLConfiguration: Sendable {
     /// The configuration of the WebSocket.
     ///
     /// Its ``/CurlewWebSocket/WebSocketConfiguration/reconnection`` decides whether subscriptions are requested again on a new connection
-    /// after theirs was lost; never by default. The events in between are lost.
+    /// after theirs was lost; never by default. The events in between are lost. Connections that end before an event, and within
+    /// the maximum delay, are consecutive failures.
+    ///
+    /// The policy is asked with the error of the WebSocket, which is `timedOut(.handshake)` for an acknowledgement that is missing and for
+    /// ``/CurlewWebSocket/WebSocketCloseCode/graphQLInitialisationTimeout``. A server that closes with 1000 or without a code is not lost by
+    /// default: reconnecting then takes a `shouldReconnect` of your own.
     public var webSocket = WebSocketConfiguration()
 
     /// The size of the events of a subscription that may wait to be read, in bytes; 256 KiB by default. Each counts with its size plus 64

@@ -342,6 +342,25 @@ import Testing
         #expect(server.requests.count >= 3)
     }
 
+    @Test func `a payload that takes too long is an error`() async throws {
+        let client = GraphQLClient(
+            "http://127.0.0.1:1/", manager: makeManager(),
+            configuration: {
+                var configuration = GraphQLConfiguration()
+                configuration.webSocket.handshakeTimeout = .milliseconds(100)
+                configuration.connectionPayload = {
+                    try await Task.sleep(for: .seconds(50))
+                    return [:]
+                }
+                return configuration
+            }())
+        let failure = await error { try await counts(client) }
+        guard case WebSocketError.timedOut(.handshake)? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+    }
+
     @Test func `a reconnection policy has a limit, and is not for refusals`() async throws {
         let server = try makeSubscriptionServer { peer in
             if peer.number > 3 {

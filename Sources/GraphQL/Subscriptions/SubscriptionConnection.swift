@@ -97,7 +97,11 @@ final class SubscriptionConnection: Sendable {
         var current: WebSocket?
         do {
             // Before the WebSocket is open, because the server waits only a few seconds for it.
-            let payload = try await configuration.connectionPayload?()
+            let payload = try await withTimeout(
+                configuration.webSocket.handshakeTimeout, configuration.webSocket.clock, throwing: WebSocketError.timedOut(.handshake)
+            ) { [configuration] in
+                try await configuration.connectionPayload?()
+            }
             let socket = try open()
             current = socket
             try await initialize(socket, payload)
@@ -194,10 +198,6 @@ final class SubscriptionConnection: Sendable {
         return error
     }
 
-    /// Returns the delay before another connection; `nil` for none.
-    private func delay(after error: any Error, failures: Int) -> Duration? {
-        let policy = configuration.webSocket.reconnection
-        guard failures < policy.limit ?? .max, policy.shouldReconnect(Self.judged(error)) else { return nil }
     /// The error that the policy is asked about: the timeouts of this protocol are part of the handshake.
     private static func judged(_ error: any Error) -> any Error {
         switch error {
@@ -207,6 +207,10 @@ final class SubscriptionConnection: Sendable {
         }
     }
 
+    /// Returns the delay before another connection; `nil` for none.
+    private func delay(after error: any Error, failures: Int) -> Duration? {
+        let policy = configuration.webSocket.reconnection
+        guard failures < policy.limit ?? .max, policy.shouldReconnect(Self.judged(error)) else { return nil }
         if case WebSocketError.handshakeRejected(let rejection) = error, let asked = RetryAfter(rejection.response) {
             return asked.delay(upTo: policy.maximumDelay)
         }
