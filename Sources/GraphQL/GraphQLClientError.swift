@@ -79,7 +79,7 @@ extension WebSocketCloseCode {
 // MARK: - Descriptions
 
 extension GraphQLClientError: CustomStringConvertible, LocalizedError, CustomReflectable {
-    /// What has failed, and why.
+    /// What has failed, and why. Of a response, only the messages of its errors are shown, which may have values of variables in them.
     public var description: String {
         switch self {
         case .invalidRequest(.variablesNotAnObject): "The request's variables are not encoded as a JSON object."
@@ -114,17 +114,17 @@ extension GraphQLClientError: CustomStringConvertible, LocalizedError, CustomRef
         errors.prefix(3).map(\.description).joined(separator: "; ") + (errors.count > 3 ? "; and \(errors.count - 3) more" : "")
     }
 
-    /// Where and why decoding has failed, without values.
+    /// Where and why decoding has failed, without values, which a decoder's own text may have.
     private static func text(of error: any Error) -> String {
         guard let error = error as? DecodingError else { return "\(type(of: error))" }
-        let context: DecodingError.Context
+        let (steps, reason): ([any CodingKey], String)
         switch error {
-        case .keyNotFound(let key, let place):
-            context = .init(codingPath: place.codingPath + [key], debugDescription: "There is no such entry.")
-        case .typeMismatch(_, let place), .valueNotFound(_, let place), .dataCorrupted(let place): context = place
+        case .keyNotFound(let key, let place): (steps, reason) = (place.codingPath + [key], "there is no such entry")
+        case .typeMismatch(let type, let place): (steps, reason) = (place.codingPath, "it is not of the type \(type)")
+        case .valueNotFound(let type, let place): (steps, reason) = (place.codingPath, "it is null, not of the type \(type)")
+        case .dataCorrupted(let place): (steps, reason) = (place.codingPath, "it is not valid")
         @unknown default: return "\(type(of: error))"
         }
-        let path = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
-        return Redaction.escaped(path.isEmpty ? context.debugDescription : "\(path): \(context.debugDescription)")
+        return Redaction.escaped("\(steps.isEmpty ? "the body" : steps.map(\.step).joined(separator: ".")): \(reason)")
     }
 }

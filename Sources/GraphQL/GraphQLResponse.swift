@@ -116,8 +116,8 @@ struct GraphQLBody<Value: Decodable & Sendable>: Decodable, Sendable, GraphQLErr
         extensions = (try? container.decode([String: JSONValue].self, forKey: .extensions)) ?? [:]
         wasExecuted = container.contains(.data)
         guard wasExecuted || !errors.isEmpty else {
-            throw DecodingError.dataCorrupted(
-                .init(codingPath: container.codingPath, debugDescription: "There are neither data nor errors."))
+            throw DecodingError.keyNotFound(
+                Key.data, .init(codingPath: container.codingPath, debugDescription: "There are neither data nor errors."))
         }
         let hasData = try wasExecuted && !container.decodeNil(forKey: .data)
         data = hasData ? Result { try container.decode(Value.self, forKey: .data) } : nil
@@ -136,7 +136,7 @@ struct GraphQLBody<Value: Decodable & Sendable>: Decodable, Sendable, GraphQLErr
 // MARK: - Descriptions
 
 extension GraphQLError: CustomStringConvertible, LocalizedError, CustomReflectable {
-    /// The path and the message, with control characters escaped.
+    /// The path and the message, with control characters escaped. A server's message may have values of variables in it.
     public var description: String {
         let place = path.map(\.description).joined(separator: ".")
         let message = message.isEmpty ? "an error without a message" : message

@@ -69,8 +69,8 @@ import Testing
     }
 
     private static let malformed: [(String, String)] = [
-        ("", "not valid JSON"), ("{", "not valid JSON"), ("[]", "array"), ("{}", "neither data nor errors"),
-        (#"{"errors":[]}"#, "neither data nor errors"),
+        ("", "the body: it is not valid"), ("{", "the body: it is not valid"), ("[]", "the body: it is not of the type"),
+        ("{}", "data: there is no such entry"), (#"{"errors":[]}"#, "data: there is no such entry"),
         (#"{"errors":"m"}"#, "errors"), (#"{"data":{"count":1},"errors":{}}"#, "errors"),
     ]
 
@@ -117,6 +117,20 @@ import Testing
         }
         #expect(errors.map(\.message) == ["m"] && raw == Data(body.utf8))
         #expect("\(failure.map { "\($0)" } ?? "")".contains("data.count") && failure?.graphQLErrors.count == 1)
+    }
+
+    private enum Level: String, Decodable, Sendable { case low }
+    private static let undecodable: [(String, String)] = [
+        (#""s3cret""#, "data.level: it is not valid"), ("7", "data.level: it is not of the type String"),
+    ]
+
+    @Test("a text names the place of undecodable data, and no value", arguments: undecodable)
+    func isUndecodable(value: String, text: String) async throws {
+        let server = try LoopbackServer { _, _ in .graphQL("{\"data\":{\"level\":\(value)}}") }
+        defer { server.stop() }
+        let failure = await error { try await GraphQLClient(server).response(to: GraphQLRequest("{ a }"), as: [String: Level].self) }
+        let shown = failure.map { "\($0)" } ?? ""
+        #expect(shown.contains(text) && !shown.contains("s3cret"), "\(shown)")
     }
 
     @Test func `data null without errors is a value of an optional type only`() async throws {

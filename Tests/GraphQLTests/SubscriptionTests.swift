@@ -242,7 +242,7 @@ import Testing
         }
         #expect(failures.count == 5)
         #expect(
-            zip(failures, ["payload.data.count", "neither data nor errors", "payload.errors", "payload", "payload"])
+            zip(failures, ["payload.data.count", "payload.data: there is no such entry", "payload.errors", "payload", "payload"])
                 .allSatisfy { $0.contains($1) }, "\(failures)")
         #expect(try await iterator.next()?.data == Count(count: 2))
         #expect(try await iterator.next() == nil)
