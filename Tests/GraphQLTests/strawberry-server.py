@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A GraphQL server by strawberry-graphql, on uvicorn. Prints its port.
-import asyncio, hashlib, socket
+# A GraphQL server by strawberry-graphql, on uvicorn. Prints its port, and ends with its input.
+import asyncio, hashlib, os, socket, sys, threading
 from typing import AsyncGenerator, Optional
 import strawberry, uvicorn
 from graphql import GraphQLError
@@ -80,6 +80,11 @@ class Server(GraphQL):
             raise ConnectionRejectionError()
         return await super().on_ws_connect(context)
 
+def end_with_input():
+    sys.stdin.read()
+    os._exit(0)
+
+threading.Thread(target=end_with_input, daemon=True).start()
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 schema = strawberry.Schema(query=Query, mutation=Mutation, subscription=Subscription)
