@@ -36,8 +36,9 @@ public final class GraphQLClient: Sendable {
 
     /// Executes a query or a mutation, and returns its data and its errors.
     ///
-    /// A response of type `application/graphql-response+json` is returned with any status. Another one with a status other than 2xx is a
-    /// refusal: its `CurlewError` is thrown, whose `graphQLErrors` has what is in the body. Retriers are asked about both.
+    /// A response of type `application/graphql-response+json` is returned with any status; with one other than 2xx, up to a size of 1 MiB.
+    /// Another one with a status other than 2xx is a refusal: its `CurlewError` is thrown, whose `graphQLErrors` has what is in the body.
+    /// Retriers are asked about both.
     /// Cancelling the task cancels the request.
     ///
     /// - Parameters:

@@ -11,7 +11,8 @@ public enum GraphQLClientError: Error, Sendable {
     case invalidRequest(reason: InvalidRequestReason)
     /// The operation has failed, at least in part; the list is empty for a response with neither data nor errors.
     case errors([GraphQLError])
-    /// The data is not of the type that the program expects; `errors` may say why. `body` is the whole response.
+    /// The data is not of the type that the program expects; `errors` may say why. `body` is the response; of one with a status other than
+    /// 2xx the first 64 KiB.
     case undecodableData(error: any Error, errors: [GraphQLError], body: Data)
     /// The response is not one of GraphQL: `error` is a `DecodingError` that names the entry. `body` is the whole response.
     case invalidResponse(error: any Error, body: Data)

@@ -4,8 +4,8 @@ import CurlewHTTP
 
 /// Retries as ``/CurlewCore/RetryPolicy``, and queries of a ``GraphQLClient`` also if they are sent by POST.
 ///
-/// A mutation, and an operation of which it is not clear what it does, is retried only if it has a field `Idempotency-Key`. Other requests
-/// by POST are not retried, so that a session can have the policy as its interceptor.
+/// A mutation, an operation of which it is not clear what it does, and another request by POST are retried only if they have a field
+/// `Idempotency-Key`, so that a session can have the policy as its interceptor.
 public final class GraphQLRetryPolicy: RetryPolicy, @unchecked Sendable {  // as its superclass
     /// Creates a policy; parameters as in ``/CurlewCore/RetryPolicy``.
     public init(
