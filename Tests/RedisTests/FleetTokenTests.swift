@@ -118,6 +118,33 @@ private final class TokenService: Sendable {
         #expect(value == Data("new".utf8))
     }
 
+    @Test("what was refreshed under a lease that the server has lost is stored under the next one, and not refreshed again") func lost()
+        async throws
+    {
+        let server = try await RedisServer()
+        let client = try server.client()
+        let key = client.key("token1", "lost")
+        let base = TestAuthenticator()
+        let authenticator = FleetAuthenticator(base, client: client, name: "lost", whenUnavailable: .fail)
+        let manager = makeManager()
+        let first = try await authenticator.credential(replacing: nil, for: manager)
+        let stored = try await client.run(["HMGET", .text(key), "value", "generation", "fence"]).elements ?? []
+        let fields =
+            try zip(["value", "generation", "fence"], stored).flatMap { [.text($0), .bytes(try #require($1.data))] }
+            as [RedisArgument]
+        // As on a replica that becomes the master, and lacks the lease.
+        base.refreshed.withLock { refreshed in
+            refreshed = {
+                _ = try await client.run(["DEL", .text(key)])
+                _ = try await client.run(["HSET", .text(key)] + fields)
+            }
+        }
+        #expect(try await authenticator.credential(replacing: first, for: manager).number == 2)
+        #expect(base.asked.elements == [0, 1])
+        let other = FleetAuthenticator(TestAuthenticator(), client: client, name: "lost", whenUnavailable: .fail)
+        #expect(try await other.credential(replacing: nil, for: manager).number == 2)
+    }
+
     @Test("without the server each process refreshes by itself, or fails, as it was told") func unavailable() async throws {
         var configuration = RedisConfiguration(.unix(path: "/nowhere/redis.sock"))
         configuration.commandTimeout = .milliseconds(20)
@@ -158,9 +185,17 @@ struct TestCredential: AuthenticationCredential, Codable, Sendable, Equatable {
 
 /// Counts its refreshes.
 final class TestAuthenticator: AsyncAuthenticator {
+    /// The numbers of the credentials that were refreshed.
+    let asked = Log<Int>()
+    /// What happens before a refresh ends.
+    let refreshed = Lock<(@Sendable () async throws -> Void)?>(nil)
+
     func apply(_ credential: TestCredential, to urlRequest: inout URLRequest) {}
     func credential(replacing expired: TestCredential?, for manager: SessionManager) async throws -> TestCredential {
-        TestCredential(number: (expired?.number ?? 0) + 1)
+        let number = expired?.number ?? 0
+        asked.append(number)
+        try await refreshed.withLock { $0 }?()
+        return TestCredential(number: number + 1)
     }
     func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool {
         false

@@ -138,6 +138,8 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
         var known = last.withLock { last in last?.value == old ? last?.generation ?? 0 : 0 }
         let deadline = MonotonicTime.now() + longestWait.nanoseconds
         var pause: Nanoseconds = 5_000_000
+        // What was obtained under a lease that has ended.
+        var obtained: Credential?
         while true {
             switch try await token.claim(known: known) {
             case .use(let data, let generation):
@@ -156,15 +158,17 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
                 let newer = last.withLock { last in last.flatMap { $0.generation > generation ? $0.value : nil } }
                 let stored = try newer ?? data.map { try decoded($0).value }
                 let current = try stored.map { try credential(from: $0) } ?? expired
-                if let credential = try await refresh(current, fence, manager) { return credential }
-                // Another process has the next lease: what it stores is newer.
-                known = 0
+                let new = if let obtained { obtained } else { try await refresh(current, fence, manager) }
+                if try await store(new, fence) { return new }
+                // Another process has the next lease, or the server has lost this one. Only what was stored later is newer: the one before
+                // may be valid no longer.
+                (obtained, known) = (new, fence)
             }
         }
     }
 
-    /// Refreshes under a lease; `nil` if that has ended and another one was granted.
-    private func refresh(_ current: Credential?, _ fence: Int, _ manager: SessionManager) async throws -> Credential? {
+    /// Refreshes under a lease.
+    private func refresh(_ current: Credential?, _ fence: Int, _ manager: SessionManager) async throws -> Credential {
         let renewal = Task { [token] in
             while true {
                 try await Task.sleep(nanoseconds: token.lease.nanoseconds / 3)
@@ -173,9 +177,8 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
             }
         }
         defer { renewal.cancel() }
-        let credential: Credential
         do {
-            credential = try await base.credential(replacing: current, for: manager)
+            return try await base.credential(replacing: current, for: manager)
         } catch {
             // If the server can't be reached, the lease ends by itself.
             if isRefusal(error) {
@@ -185,16 +188,21 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
             }
             throw error
         }
+    }
+
+    /// Stores what was obtained under a lease; `false` if another one was granted meanwhile, or the server does not know this one.
+    private func store(_ credential: Credential, _ fence: Int) async throws -> Bool {
         let value = try encoded(credential)
         let stored = try format.encode(value, for: token.key)
-        do {
-            guard try await token.complete(fence, stored) else { return nil }
-        } catch {
-            // Obtained, and not stored: it is this process' until the lease can be completed, or the next refresh.
-            Task { [token] in await token.completeLater(fence, stored) }
-        }
+        // Also if it can't be stored: it replaces what the server has.
         last.withLock { $0 = (value, fence) }
-        return credential
+        do {
+            return try await token.complete(fence, stored)
+        } catch {
+            // It is this process' until the lease can be completed, or the next refresh.
+            Task { [token] in await token.completeLater(fence, stored) }
+            return true
+        }
     }
 }
 

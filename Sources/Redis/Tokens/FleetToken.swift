@@ -116,12 +116,17 @@ struct FleetToken: Sendable {
         return true
     }
 
-    /// Tries to store the credential of a refresh until another lease was granted, or this one has ended.
+    /// Tries to store the credential of a refresh until another lease was granted, this one has ended, or the client was closed.
     func completeLater(_ fence: Int, _ value: Data) async {
         let deadline = MonotonicTime.now() + lease.nanoseconds
         while MonotonicTime.now() < deadline {
             try? await Task.sleep(nanoseconds: min(lease.nanoseconds / 20, 100_000_000))
-            if (try? await complete(fence, value)) != nil { return }
+            do {
+                _ = try await complete(fence, value)
+                return
+            } catch {
+                if error == .closed { return }
+            }
             // A server that has come back, or was replaced, may have the lease still.
             _ = try? await renew(fence)
         }
