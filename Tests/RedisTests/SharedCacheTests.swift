@@ -58,6 +58,19 @@ import Testing
         #expect(try store.waitForLeaseEnd(of: key, timeout: .milliseconds(20)) == false)
     }
 
+    @Test("removing all entries is one command for some hundreds of them") func removedTogether() async throws {
+        let server = try await RedisServer()
+        var configuration = server.configuration()
+        configuration.maximumPending = 1
+        let client = try RedisClient(configuration)
+        #expect(await client.becomesReady())
+        let store = RedisCacheStorage(client)
+        for index in 0..<50 { try store.store(CacheEntry(body: Data()), for: CacheKey("\(index)")) }
+        try store.removeAll()
+        #expect(try store.entry(for: CacheKey("1")) == nil)
+        #expect(try await server.client().run(["DBSIZE"]) == .integer(0))
+    }
+
     @Test("a lease is granted once, and what its holder stores after the next one was granted is refused") func leases() async throws {
         let server = try await RedisServer()
         let (store, other) = (RedisCacheStorage(try server.client()), RedisCacheStorage(try server.client()))

@@ -163,11 +163,22 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
     /// Removes all entries, and notifies the other processes.
     public func removeAll() throws {
         try scan { places in
-            // Each for itself, as they are in different slots of a cluster.
-            _ = try client.blockAll(places.map { ["UNLINK", .text($0)] })
+            try unlink(places)
             return true
         }
         try announceChanges()
+    }
+
+    private func unlink(_ places: [String]) throws {
+        guard case .cluster = client.configuration.address else {
+            _ = try client.block(["UNLINK"] + places.map { .text($0) })
+            return
+        }
+        // Each for itself, as they are in different slots, and not more at once than the server and others that wait can bear.
+        let portion = max(1, min(100, client.configuration.maximumPending / 2))
+        for start in stride(from: 0, to: places.count, by: portion) {
+            _ = try client.blockAll(places[start..<min(start + portion, places.count)].map { ["UNLINK", .text($0)] })
+        }
     }
 
     /// Calls `visit` with each entry; reads the keys and metadata of the whole store, some hundreds at once.
