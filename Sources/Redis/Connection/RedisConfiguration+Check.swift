@@ -18,7 +18,8 @@ extension RedisConfiguration {
         if case .cluster = address {
             try require(database == 0, "A cluster has no database but 0: \(database)")
             // The first braces of a key are its hash tag, unless they are empty: then the keys of one name are in different slots.
-            try require(!prefix.contains("{}"), "The prefix of a cluster's keys has empty braces: \(prefix)")
+            let isWhole = !prefix.utf8.contains(UInt8(ascii: "{")) || HashSlot.tag(of: prefix.utf8) != nil
+            try require(isWhole, "The prefix of a cluster's keys has braces that are empty or not closed: \(prefix)")
         }
         for time in [commandTimeout, connectTimeout, longestBackoff, silenceLimit] {
             try require(time >= .milliseconds(1), "A time limit of \(time) is below 1 millisecond.")

@@ -6,13 +6,15 @@ import CurlewHTTP
 enum HashSlot {
     static let count = 16_384
 
-    /// The slot of a key: CRC16 (XMODEM) of its hash tag, the text between its first `{` and the next `}`, if that is not empty; otherwise of
-    /// the whole key.
-    static func slot(of key: some Collection<UInt8>) -> Int {
-        guard let open = key.firstIndex(of: UInt8(ascii: "{")) else { return crc(key) }
+    /// The slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key.
+    static func slot(of key: some Collection<UInt8>) -> Int { tag(of: key).map { crc($0) } ?? crc(key) }
+
+    /// The hash tag of a key: the text between its first `{` and the next `}`, if that is not empty.
+    static func tag<Key: Collection<UInt8>>(of key: Key) -> Key.SubSequence? {
+        guard let open = key.firstIndex(of: UInt8(ascii: "{")) else { return nil }
         let rest = key[key.index(after: open)...]
-        guard let close = rest.firstIndex(of: UInt8(ascii: "}")), close != rest.startIndex else { return crc(key) }
-        return crc(rest[..<close])
+        guard let close = rest.firstIndex(of: UInt8(ascii: "}")), close != rest.startIndex else { return nil }
+        return rest[..<close]
     }
 
     private static func crc(_ bytes: some Sequence<UInt8>) -> Int {
