@@ -186,9 +186,7 @@ final class CommandChannel: RedisChannel {
         let isLast = index == greeting.count - 1
         if case .error(let message) = value {
             // A user whom the server's rules don't allow INFO may use it all the same.
-            // A server repeats the arguments of a command that it does not know, and those of AUTH are secret.
-            let shown = message.firstScalarRange(of: ", with args").map { String(message[..<$0.lowerBound]) } ?? message
-            return isLast && message.hasBytePrefix("NOPERM") ? nil : .rejected(shown)
+            return isLast && message.hasBytePrefix("NOPERM") ? nil : .rejection(message)
         }
         if isRole { return value.elements?.first?.text == "master" ? nil : .notMaster }
         guard isLast else { return value == .status("OK") ? nil : .notRedis("an unexpected response to the first commands") }
@@ -202,6 +200,7 @@ final class CommandChannel: RedisChannel {
     }
 
     func didBecomeReady() {
+        connection.succeeded()
         silentSince = nil
         refusal = nil
         owner?.didConnect(self)

@@ -51,6 +51,14 @@ extension RedisChannel {
     }
 }
 
+extension RedisError.Reason {
+    /// What a server has responded to one of the first commands. It repeats the arguments of a command that it does not know, and those of
+    /// `AUTH` are secret.
+    static func rejection(_ message: String) -> Self {
+        .rejected(message.firstScalarRange(of: ", with args").map { String(message[..<$0.lowerBound]) } ?? message)
+    }
+}
+
 /// Notices by PING that nothing arrives on a connection any more on which only the server sends by itself.
 struct Liveness {
     enum Action { case none, ping, fail }

@@ -27,7 +27,8 @@ final class RedisConnection {
 
     /// What an attempt needs that takes longer than the thread may wait.
     enum Preparation: Sendable {
-        case ready(password: String?, addresses: [SocketAddress])
+        case password(String)
+        case addresses([SocketAddress])
         case failed(RedisError.Reason)
     }
 
@@ -42,7 +43,8 @@ final class RedisConnection {
     private var attempt = 0
     private var failures = 0
     private var password: String?
-    private var preparation: Task<Void, Never>?
+    /// The task that obtains a password, until it has returned: not all end when they are cancelled.
+    private var obtaining: (task: Task<Void, Never>, attempt: Int)?
     private var addresses: [SocketAddress] = []
     private var parser: ResponseParser?
     private var output: [UInt8] = []
@@ -100,7 +102,7 @@ final class RedisConnection {
         case .waiting(let time) where time <= now: connect(now)
         case .preparing(let time) where time <= now:
             let message = "no response within \(configuration.connectTimeout)"
-            fail(preparation == nil ? .unresolvable(message) : .credentialsFailed(message), now)
+            fail(obtaining == nil ? .unresolvable(message) : .credentialsFailed(message), now)
         case .connecting(_, let time) where time <= now, .greeting(_, _, let time) where time <= now: fail(.silent, now)
         default: break
         }
@@ -108,55 +110,54 @@ final class RedisConnection {
 
     private func connect(_ now: Nanoseconds) {
         let deadline = now + configuration.connectTimeout.nanoseconds
+        phase = .preparing(deadline: deadline)
         attempt += 1
-        let prepared: @Sendable (Preparation) -> Void = { [mailbox = context.mailbox, id, attempt] in mailbox.prepared(id, attempt, $0) }
-        if let credentials, credentials.knownPassword == nil {
-            phase = .preparing(deadline: deadline)
-            preparation = Self.prepare(address, credentials, prepared)
-        } else if case .tcp = address {
-            phase = .preparing(deadline: deadline)
-            Self.resolve(address, password, prepared)
-        } else {
-            open(deadline, now)
-        }
-    }
-
-    private static func prepare(
-        _ address: RedisConfiguration.Address, _ credentials: RedisCredentials, _ completion: @escaping @Sendable (Preparation) -> Void
-    ) -> Task<Void, Never> {
-        Task { @Sendable in
+        guard let credentials, credentials.knownPassword == nil else { return resolve(deadline, now) }
+        guard obtaining == nil else { return }
+        let task = Task { [prepared] in
             do {
-                let password = try await credentials.password()
-                resolve(address, password, completion)
+                prepared(.password(try await credentials.password()))
             } catch {
-                completion(.failed(.credentialsFailed("\(error)")))
+                prepared(.failed(.credentialsFailed("\(error)")))
             }
         }
+        obtaining = (task, attempt)
     }
 
-    private static func resolve(
-        _ address: RedisConfiguration.Address, _ password: String?, _ completion: @escaping @Sendable (Preparation) -> Void
-    ) {
-        guard case .tcp(let host, let port) = address else { return completion(.ready(password: password, addresses: [])) }
+    /// Brings what the attempt has waited for.
+    private var prepared: @Sendable (Preparation) -> Void {
+        { [mailbox = context.mailbox, id, attempt] in mailbox.prepared(id, attempt, $0) }
+    }
+
+    private func resolve(_ deadline: Nanoseconds, _ now: Nanoseconds) {
+        guard case .tcp(let host, let port) = address else { return open(deadline, now) }
         if case .success(let addresses) = SocketAddress.resolve(host, port: port, onlyDigits: true) {
-            return completion(.ready(password: password, addresses: addresses))
+            self.addresses = addresses
+            return open(deadline, now)
         }
         // Elsewhere, because it blocks, for longer than any command may wait.
-        DispatchQueue.global().async {
+        DispatchQueue.global().async { [prepared] in
             switch SocketAddress.resolve(host, port: port) {
-            case .success(let addresses): completion(.ready(password: password, addresses: addresses))
-            case .failure(let error): completion(.failed(.unresolvable(error.message)))
+            case .success(let addresses): prepared(.addresses(addresses))
+            case .failure(let error): prepared(.failed(.unresolvable(error.message)))
             }
         }
     }
 
     /// Continues with what an attempt needs.
     func prepared(_ preparation: Preparation, attempt: Int, _ now: Nanoseconds) {
+        if attempt == obtaining?.attempt {
+            obtaining = nil
+            // Cancelled, and the next attempt has waited for its end.
+            if case .preparing = phase, attempt != self.attempt { return connect(now) }
+        }
         guard case .preparing(let deadline) = phase, attempt == self.attempt else { return }
-        self.preparation = nil
         switch preparation {
-        case .ready(let password, let addresses):
-            (self.password, self.addresses) = (password, addresses)
+        case .password(let password):
+            self.password = password
+            resolve(deadline, now)
+        case .addresses(let addresses):
+            self.addresses = addresses
             open(deadline, now)
         case .failed(let reason): fail(reason, now)
         }
@@ -205,9 +206,11 @@ final class RedisConnection {
     private func becomeReadyIfGreeted() {
         guard case .greeting(let link, let received, _) = phase, let user, received == user.greeting.count else { return }
         phase = .ready(link)
-        failures = 0
         user.didBecomeReady()
     }
+
+    /// The connection does what it is for: when it ends, the next attempt follows at once.
+    func succeeded() { failures = 0 }
 
     // MARK: Ending
 
@@ -232,8 +235,7 @@ final class RedisConnection {
 
     private func closeLink() {
         watch([])
-        preparation?.cancel()
-        preparation = nil
+        obtaining?.task.cancel()
         link?.end()
         phase = .idle
         parser = nil

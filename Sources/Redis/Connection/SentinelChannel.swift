@@ -79,10 +79,10 @@ final class SentinelChannel: RedisChannel {
         switch index - connection.authentication.count {
         case 0, 1: return receiveAnswer(value)
         case 2:
-            if case .error(let message) = value { return .rejected(message) }
+            if case .error(let message) = value { return .rejection(message) }
             return value.elements?.first?.text == "subscribe" ? nil : .notRedis("an unexpected response to SUBSCRIBE")
         default:
-            if case .error(let message) = value { return .rejected(message) }
+            if case .error(let message) = value { return .rejection(message) }
             return value == .status("OK") ? nil : .notRedis("an unexpected response to AUTH")
         }
     }
@@ -90,7 +90,7 @@ final class SentinelChannel: RedisChannel {
     /// Receives both parts of an answer, one after the other.
     private func receiveAnswer(_ value: RedisValue) -> RedisError.Reason? {
         guard let address else {
-            if case .error(let message) = value { return .rejected(message) }
+            if case .error(let message) = value { return .rejection(message) }
             address = value
             return nil
         }
@@ -105,7 +105,10 @@ final class SentinelChannel: RedisChannel {
         return nil
     }
 
-    func didBecomeReady() { liveness.received(now) }
+    func didBecomeReady() {
+        connection.succeeded()
+        liveness.received(now)
+    }
 
     func receive(_ value: RedisValue) -> RedisError.Reason? {
         liveness.received(MonotonicTime.now())
