@@ -52,6 +52,7 @@ private let millisecond: Nanoseconds = 1_000_000
             ("ASK 3999 localhost:6381", .ask(.init(host: "localhost", port: 6_381))), ("ASK 3999", nil),
             ("TRYAGAIN Multiple keys request during rehashing of slot", .tryAgain), ("CLUSTERDOWN Hash slot not served", .clusterDown),
             ("LOADING Redis is loading the dataset in memory", .loading), ("MASTERDOWN Link with MASTER is down", .loading),
+            ("NOREPLICAS Not enough good replicas to write.", .noReplicas),
             ("READONLY You can't write against a read only replica.", .readOnly),
             ("ERR Error running script: @user_script:2: -READONLY You can't write against a read only replica.", .readOnly),
             ("ERR unknown command", nil), ("NOSCRIPT No matching script", nil), ("", nil),
@@ -115,11 +116,29 @@ private let millisecond: Nanoseconds = 1_000_000
         #expect(topology.nextTime == nil)
     }
 
-    @Test("a master that loads its data has the sentinels asked once") func once() {
+    @Test("a master that refuses because it loads its data has the sentinels asked five times a second at most") func once() {
         var topology = SentinelTopology(count: 1)
         topology.confirmed()
-        topology.ask(5)
+        topology.suspect(1_000 * millisecond)
+        #expect(topology.asks(1_000 * millisecond) == true)
+        #expect(topology.nextTime == nil)
+        topology.suspect(1_001 * millisecond)
+        topology.suspect(1_002 * millisecond)
+        #expect(topology.nextTime == 1_200 * millisecond)
+        // A lost connection does not wait longer for that, and an announcement not at all.
+        topology.announced(1_003 * millisecond)
+        #expect(topology.asks(1_003 * millisecond) == true)
+    }
+
+    @Test("another master that was announced is asked for, although the one before was just confirmed") func announced() {
+        var topology = SentinelTopology(count: 1)
+        topology.announced(5)
+        topology.confirmed()
+        #expect(topology.nextTime == 5)
         #expect(topology.asks(5) == true)
+        #expect(topology.nextTime == nil)
+        topology.doubt(10)
+        topology.confirmed()
         #expect(topology.nextTime == nil)
     }
 
@@ -215,6 +234,35 @@ private let millisecond: Nanoseconds = 1_000_000
         #expect(topology.nextTime == nil)
     }
 
+    @Test("nodes in doubt are asked too, each, however long the others have failed", arguments: Array(0..<8) as [Int])
+    func neverGivenUp(_ turn: Int) {
+        let seeds = (1...4).map { node($0) }
+        var topology = ClusterTopology(seeds: seeds, turn: turn)
+        for seed in seeds.dropFirst(2) { topology.lost(seed, 0) }
+        var asked: [Address] = []
+        for _ in 0..<80 {
+            guard let next = topology.nextTime, let node = topology.question(next) else { return #expect(Bool(false)) }
+            asked.append(node)
+            topology.failed(node, .silent, next)
+        }
+        for seed in seeds { #expect(asked.suffix(20).contains(seed)) }
+    }
+
+    @Test("redirects without end have nodes asked with growing pauses, until there was none for a second") func paced() {
+        var (topology, now, pauses) = (learned(), 10_000 * millisecond, [Nanoseconds]())
+        for slot in 0..<10 {
+            topology.moved(slot, to: node(3), now)
+            guard let next = topology.nextTime, let node = topology.question(next) else { return #expect(Bool(false)) }
+            pauses.append((next - now) / millisecond)
+            now = next
+            topology.learn(halves, from: node, now)
+        }
+        #expect(pauses == [20, 40, 80, 160, 320, 500, 500, 500, 500, 500])
+        now += 1_001 * millisecond
+        topology.moved(5, to: node(3), now)
+        #expect(topology.nextTime == now + 20 * millisecond)
+    }
+
     @Test("a node that knows of no slots has failed") func empty() {
         var topology = ClusterTopology(seeds: [node(1)], turn: 0)
         _ = topology.question(0)
@@ -243,7 +291,8 @@ private let millisecond: Nanoseconds = 1_000_000
                 ])
         for wrong in [
             .null, text("text"), .array([.integer(1)]), .array([entry(5, 4, text("a"), 1)]), .array([entry(-1, 4, text("a"), 1)]),
-            .array([entry(0, 16_384, text("a"), 1)]), .array([.array([.integer(0), .integer(1), .array([])])]),
+            .array([entry(0, 16_384, text("a"), 1)]), .array([entry(0, 16_383, text("a"), 1), entry(5, 5, text("b"), 1)]),
+            .array([.array([.integer(0), .integer(1), .array([])])]),
         ] as [RedisValue] {
             #expect(ClusterTopology.ranges(wrong, from: asked) == nil)
         }

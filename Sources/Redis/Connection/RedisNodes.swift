@@ -28,6 +28,8 @@ final class RedisNodes {
     private var waiting: [(command: RedisCommand, time: Nanoseconds)] = []
     /// Whether the servers may be others than those that have connections.
     private var hasChanged = false
+    /// Whether a connection is not needed any more, and was busy.
+    private var hasBusyOthers = false
 
     init(_ context: ConnectionContext) {
         self.context = context
@@ -125,7 +127,7 @@ final class RedisNodes {
         case .slot(let slot): return clusterTopology.owner(of: slot)
         case .any:
             let masters = clusterTopology.masters
-            return masters.first { commandChannels[$0]?.connection.isReady == true } ?? masters.first
+            return masters.first { commandChannels[$0].map { $0.connection.isReady && $0.accepts } ?? false } ?? masters.first
         }
     }
 
@@ -204,8 +206,10 @@ final class RedisNodes {
 
     // MARK: Changes
 
-    /// The time at which ``settle(_:)`` has something to do.
-    func nextTime(_ now: Nanoseconds) -> Nanoseconds? {
+    /// The time at which ``advance(_:)`` has something to do, after it was called with a time: no later one, as what has become due since
+    /// then has to be done still.
+    func nextTime(after now: Nanoseconds) -> Nanoseconds? {
+        if hasChanged { return now }
         var times = channels.compactMap(\.nextTime)
         if let time = sentinelTopology?.nextTime ?? clusterTopology?.nextTime { times.append(time) }
         // One whose time has come waits for a connection.
@@ -223,17 +227,19 @@ final class RedisNodes {
         if sentinelTopology?.asks(now) == true {
             for channel in sentinelChannels { channel.ask(now) }
         }
-        for channel in subscriptionChannels.values where channel.wasRefused {
-            channel.wasRefused = false
+        for channel in subscriptionChannels.values where channel.isInDoubt {
+            channel.isInDoubt = false
             clusterTopology?.doubt(now)
         }
         if let node = clusterTopology?.question(now) { ask(node, now) }
         if hasChanged {
             hasChanged = false
             moveSubscriptions(now)
-            closeOthers(now)
+            hasBusyOthers = closeOthers(now)
             if let clusterTopology { context.mailbox.setMasters(clusterTopology.masters) }
             updateRefusal()
+        } else if hasBusyOthers {
+            hasBusyOthers = closeOthers(now)
         }
         sendWaiting(now)
     }
@@ -262,8 +268,8 @@ final class RedisNodes {
         }
     }
 
-    /// Ends the connections to servers that are masters no longer, and connects to a new one that sentinels know.
-    private func closeOthers(_ now: Nanoseconds) {
+    /// Ends the connections to servers that are masters no longer, and connects to a new one that sentinels know; whether some are busy still.
+    private func closeOthers(_ now: Nanoseconds) -> Bool {
         if let topology = sentinelTopology, let master = topology.master {
             for (address, channel) in commandChannels where address != master {
                 remove(channel)
@@ -272,11 +278,14 @@ final class RedisNodes {
             _ = commandChannel(at: master, now)
         } else if let topology = clusterTopology {
             let masters = Set(topology.masters)
-            for (address, channel) in commandChannels where !masters.contains(address) && channel.isIdle {
+            let others = commandChannels.filter { !masters.contains($0.key) }.map(\.value)
+            for channel in others where channel.isIdle {
                 remove(channel)
                 channel.stop()
             }
+            return !others.allSatisfy(\.isIdle)
         }
+        return false
     }
 
     /// Has callers' threads refuse commands while there is only one server, and that can't be used, or while none is known.
@@ -346,9 +355,13 @@ extension RedisNodes: CommandChannelOwner {
             if sentinelTopology != nil { channel.leave() }
             sendAgain(command, error)
         case .loading:
-            sentinelTopology?.ask(now)
+            sentinelTopology?.suspect(now)
             clusterTopology?.doubt(now)
             sendAgain(command, error)
+        case .noReplicas:
+            sentinelTopology?.suspect(now)
+            clusterTopology?.doubt(now)
+            return false
         }
         return true
     }
@@ -380,7 +393,7 @@ extension RedisNodes: SentinelChannelOwner {
         updateRefusal()
     }
 
-    func didSwitch(_ channel: SentinelChannel) { sentinelTopology?.ask(MonotonicTime.now()) }
+    func didSwitch(_ channel: SentinelChannel) { sentinelTopology?.announced(MonotonicTime.now()) }
 }
 
 extension RedisError {

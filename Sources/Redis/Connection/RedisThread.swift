@@ -56,16 +56,18 @@ final class RedisThread {
             let work = mailbox.take()
             guard !work.isClosed else { return stop(work) }
             perform(work)
-            _ = poller.wait(milliseconds: timeout, onWake: {}) { descriptor, events in
+            // What follows from the work, and from the events of the last round.
+            let now = MonotonicTime.now()
+            nodes.advance(now)
+            _ = poller.wait(milliseconds: timeout(nodes.nextTime(after: now)), onWake: {}) { descriptor, events in
                 nodes.channels.first { $0.connection.descriptor == descriptor }?.handle(events, MonotonicTime.now())
             }
-            nodes.advance(MonotonicTime.now())
         }
     }
 
-    private var timeout: Int32 {
+    private func timeout(_ next: Nanoseconds?) -> Int32 {
+        guard let next, next != .max else { return -1 }
         let now = MonotonicTime.now()
-        guard let next = nodes.nextTime(now), next != .max else { return -1 }
         return next <= now ? 0 : Int32(min((next - now + 999_999) / 1_000_000, 60_000))
     }
 

@@ -34,8 +34,10 @@ final class SubscriptionChannel: RedisChannel {
     /// Whether the server has messages by slot (`SPUBLISH`, from 7.0 on): known by the variable of scripts by which they choose it too.
     private var hasSlots = false
     var now: Nanoseconds = 0
-    /// The server has refused a subscription, or ended it: its slot may be another server's.
-    var wasRefused = false
+    /// The server is away, or has refused a subscription or ended it: the slots may be another server's.
+    var isInDoubt = false
+    /// How many responses to `SUNSUBSCRIBE` are due, for each channel.
+    private var ending: [String: Int] = [:]
 
     init(_ connection: RedisConnection, isInCluster: Bool) {
         self.connection = connection
@@ -64,6 +66,7 @@ final class SubscriptionChannel: RedisChannel {
             !subscriptions.values.contains(where: { $0.channel == removed.channel })
         else { return }
         channels[removed.channel] = nil
+        if isBySlot(removed) { ending[removed.channel, default: 0] += 1 }
         connection.append([isBySlot(removed) ? "SUNSUBSCRIBE" : "UNSUBSCRIBE", .text(removed.channel)])
         connection.flush(now)
     }
@@ -113,7 +116,7 @@ final class SubscriptionChannel: RedisChannel {
 
     private func lose() {
         let confirmed = channels.filter(\.value)
-        channels = [:]
+        (channels, ending) = ([:], [:])
         for subscription in subscriptions.values where confirmed[subscription.channel] == true { subscription.receive(.ended) }
     }
 
@@ -129,7 +132,7 @@ final class SubscriptionChannel: RedisChannel {
             hasSlots = number == 1
             return nil
         case .status("OK"): return nil
-        case .error(let message): return .rejected(message)
+        case .error(let message): return .rejection(message)
         default: return .notRedis("an unexpected response to the first commands")
         }
     }
@@ -142,30 +145,34 @@ final class SubscriptionChannel: RedisChannel {
 
     func receive(_ value: RedisValue) -> RedisError.Reason? {
         liveness.received(MonotonicTime.now())
-        if case .error(let message) = value {
-            wasRefused = true
-            return .rejected(message)
-        }
+        if case .error(let message) = value { return .rejection(message) }
         guard let parts = value.elements, let kind = parts.first?.text else { return .notRedis("a response that is no message") }
         switch (kind, parts.count) {
         case ("subscribe", 3), ("ssubscribe", 3):
             guard let channel = parts[1].text, channels[channel] != nil else { return nil }
             channels[channel] = true
+            connection.succeeded()
             for subscription in subscriptions.values where subscription.channel == channel { subscription.receive(.began) }
         case ("message", 3), ("smessage", 3):
             guard let channel = parts[1].text, let data = parts[2].data else { return .notRedis("a message without text") }
             for subscription in subscriptions.values where subscription.channel == channel { subscription.receive(.message(data)) }
         case ("sunsubscribe", 3):
+            guard let channel = parts[1].text else { return nil }
+            if let count = ending[channel] {
+                ending[channel] = count == 1 ? nil : count - 1
+                return nil
+            }
             // Without a request: the slot is another server's now.
-            guard let channel = parts[1].text, channels[channel] != nil else { return nil }
-            wasRefused = true
-            return .notMaster
+            return channels[channel] == nil ? nil : .notMaster
         case ("unsubscribe", 3), ("pong", 2): break
         default: return .notRedis("a message of the kind \(kind.prefix(20))")
         }
         return nil
     }
 
-    func didFail(_ reason: RedisError.Reason) { lose() }
+    func didFail(_ reason: RedisError.Reason) {
+        isInDoubt = true
+        lose()
+    }
 }
 #endif

@@ -21,6 +21,8 @@ struct ClusterTopology: Sendable {
     static let mostNodes = 1_000
     /// The time between two questions, at first and at most, in seconds.
     private static let pauses = Backoff(first: 0.02, limit: 0.5)
+    /// After this time without a question, the pauses begin with the first again.
+    private static let calm = Duration.seconds(1).nanoseconds
 
     private let seeds: [Address]
     /// The owners, each once, in the order in which they were learned.
@@ -32,7 +34,9 @@ struct ClusterTopology: Sendable {
     /// The node that is asked, and has not answered yet.
     private var asked: Address?
     private var time: Nanoseconds? = 0
+    /// How many questions followed each other, and when the last one was asked.
     private var questions = 0
+    private var lastQuestion: Nanoseconds = 0
     /// Where in the nodes the next question begins, so that not all clients ask the same one first.
     private var turn: Int
     /// Counts the changes of owners.
@@ -62,16 +66,18 @@ struct ClusterTopology: Sendable {
         guard asked == nil, let time, time <= now else { return nil }
         // The seeds too, as all known nodes may have been replaced; those in doubt last, but not never.
         let known = masters + seeds.filter { !masters.contains($0) }
-        let candidates = known.filter { !suspects.contains($0) } + (questions % 4 == 3 ? known.filter { suspects.contains($0) } : [])
-        let choice = candidates.isEmpty ? known : candidates
-        asked = choice[turn % choice.count]
+        let (others, inDoubt) = (known.filter { !suspects.contains($0) }, known.filter { suspects.contains($0) })
+        let isForDoubt = others.isEmpty || questions % 4 == 3 && !inDoubt.isEmpty
+        asked = isForDoubt ? inDoubt[turn / 4 % inDoubt.count] : others[turn % others.count]
+        lastQuestion = now
         turn = (turn + 1) % Self.mostNodes
         return asked
     }
 
     private mutating func askAgain(_ now: Nanoseconds) {
         time = now + Duration.seconds(Self.pauses.delay(after: questions)).nanoseconds
-        questions = min(questions + 1, 16)
+        // Never the same for long, as each fourth question may be one for a node in doubt.
+        questions = questions < 16 ? questions + 1 : 13
     }
 
     /// Accepts an answer.
@@ -93,7 +99,7 @@ struct ClusterTopology: Sendable {
         suspects.formIntersection(masters + seeds)
         suspects.remove(node)
         // An owner that has failed is replaced by the cluster, or comes back.
-        if suspects.isDisjoint(with: masters) { (time, questions) = (nil, 0) } else { askAgain(now) }
+        if suspects.isDisjoint(with: masters) { time = nil } else { askAgain(now) }
     }
 
     /// A question has failed.
@@ -121,7 +127,9 @@ struct ClusterTopology: Sendable {
 
     /// Something may have changed: a node is asked, at the next pause if that has been so for a while.
     mutating func doubt(_ now: Nanoseconds) {
-        if time == nil { askAgain(now) }
+        guard time == nil else { return }
+        if now > lastQuestion + Self.calm { questions = 0 }
+        askAgain(now)
     }
 
     /// The connection to a node has failed.
@@ -140,12 +148,15 @@ extension ClusterTopology {
     /// without a host is at the address of the one that was asked.
     static func ranges(_ value: RedisValue, from node: Address) -> [Range]? {
         guard let entries = value.elements else { return nil }
-        var ranges: [Range] = []
+        var (ranges, count): ([Range], Int) = ([], 0)
         for entry in entries {
             guard let parts = entry.elements, parts.count >= 3, let first = parts[0].integer, let last = parts[1].integer,
                 first >= 0, first <= last, last < HashSlot.count, let owner = parts[2].elements, owner.count >= 2,
                 let port = owner[1].integer
             else { return nil }
+            // Each slot has one owner.
+            count += last - first + 1
+            guard count <= HashSlot.count else { return nil }
             let host = owner[0].text.flatMap { $0.isEmpty ? nil : $0 }
             // Of a node whose name is not known yet ("?"), others may know it.
             if let address = node.neighbour(ServerRefusal.Target(host: host, port: port)) {

@@ -27,6 +27,9 @@ struct SentinelTopology: Sendable {
     /// When the sentinels are asked next; `nil` while the master is not in doubt.
     private(set) var nextTime: Nanoseconds?
     private var isInDoubt = true
+    /// Whether another master was announced, and the sentinels were not asked since.
+    private var isAnnounced = false
+    private var lastQuestion: Nanoseconds = 0
     private var questions = 0
     /// The master, as far as it is known.
     private(set) var master: Address?
@@ -68,18 +71,27 @@ struct SentinelTopology: Sendable {
     mutating func doubt(_ now: Nanoseconds) {
         if !isInDoubt { questions = 0 }
         isInDoubt = true
-        ask(now)
+        nextTime = nextTime ?? now
     }
 
-    /// Another master was announced, or this one does not have its data yet: sentinels are asked at once, and once.
-    mutating func ask(_ now: Nanoseconds) { nextTime = nextTime ?? now }
+    /// Another master was announced: sentinels are asked at once, also if the one before is confirmed meanwhile.
+    mutating func announced(_ now: Nanoseconds) { (isAnnounced, nextTime) = (true, now) }
+
+    /// The master does not have its data yet, or no replicas: sentinels are asked once, after the longest pause, as it may say so often.
+    mutating func suspect(_ now: Nanoseconds) {
+        nextTime = nextTime ?? max(now, lastQuestion + Duration.seconds(Self.pauses.limit).nanoseconds)
+    }
 
     /// A connection to the master has seen its role.
-    mutating func confirmed() { (isInDoubt, nextTime) = (false, nil) }
+    mutating func confirmed() {
+        isInDoubt = false
+        if !isAnnounced { nextTime = nil }
+    }
 
     /// Whether the sentinels are to be asked now.
     mutating func asks(_ now: Nanoseconds) -> Bool {
         guard let time = nextTime, time <= now else { return false }
+        (isAnnounced, lastQuestion) = (false, now)
         nextTime = isInDoubt ? now + Duration.seconds(Self.pauses.delay(after: questions)).nanoseconds : nil
         questions = min(questions + 1, 16)
         return true

@@ -23,6 +23,8 @@ enum ServerRefusal: Sendable, Hashable {
     case readOnly
     /// The server loads its data, or is a replica that has lost its master.
     case loading
+    /// The server has fewer replicas than it needs to write: it may be cut off from the others.
+    case noReplicas
 
     /// The refusal that an error is; `nil` for any other error. A script's errors begin with the code of the failed command in it only since
     /// 7.0; before, they contain its text.
@@ -40,6 +42,7 @@ enum ServerRefusal: Sendable, Hashable {
         case "TRYAGAIN"?: self = .tryAgain
         case "CLUSTERDOWN"?: self = .clusterDown
         case "LOADING"?, "MASTERDOWN"?: self = .loading
+        case _ where error.contains("NOREPLICAS Not enough good replicas"): self = .noReplicas
         default:
             guard error.hasBytePrefix("READONLY ") || error.contains("READONLY You can't write against a read only") else { return nil }
             self = .readOnly
