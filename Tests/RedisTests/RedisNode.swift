@@ -19,7 +19,12 @@ final class RedisNode: Sendable {
         init() throws {
             let (authority, directory) = (try CertificateAuthority(), try TemporaryDirectory())
             let identity = try authority.issue()
-            let files = ["cert": Data(identity.chain.utf8), "key": Data(identity.key.utf8), "ca-cert": authority.certificate]
+            // The nodes of a cluster are clients of each other.
+            let client = try authority.issue("node", usage: .client)
+            let files = [
+                "cert": Data(identity.chain.utf8), "key": Data(identity.key.utf8), "client-cert": Data(client.chain.utf8),
+                "client-key": Data(client.key.utf8), "ca-cert": authority.certificate,
+            ]
             let named = try files.flatMap { ["tls-\($0)-file", try directory.write($1, to: "\($0).pem").path] }
             options = named + ["tls-auth-clients", "no", "tls-replication", "yes"]
             (self.authority, self.directory) = (authority, directory)
@@ -226,9 +231,14 @@ struct SentinelGroup {
 struct ClusterGroup {
     /// The first three are the masters at the beginning.
     let nodes: [RedisNode]
+    private let security: RedisNode.Security?
 
-    /// - Parameter timeout: after which a node counts as failed (`cluster-node-timeout`), in milliseconds.
-    init(timeout: Int = 500) async throws {
+    /// - Parameters:
+    ///   - timeout: after which a node counts as failed (`cluster-node-timeout`), in milliseconds.
+    ///   - isSecure: whether the nodes have TLS only.
+    init(timeout: Int = 500, isSecure: Bool = false) async throws {
+        let security = isSecure ? try RedisNode.Security() : nil
+        self.security = security
         let ports = try RedisNode.freePorts(12)
         var nodes: [RedisNode] = []
         for index in 0..<6 {
@@ -236,7 +246,7 @@ struct ClusterGroup {
                 "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "\(timeout)", "--cluster-port",
                 "\(ports[6 + index])", "--cluster-replica-validity-factor", "0", "--cluster-require-full-coverage", "no",
             ]
-            nodes.append(try await RedisNode(port: ports[index], options))
+            nodes.append(try await RedisNode(port: ports[index], options + (isSecure ? ["--tls-cluster", "yes"] : []), security))
         }
         self.nodes = nodes
         let clients = try nodes.map { try $0.client() }
@@ -245,8 +255,9 @@ struct ClusterGroup {
             if index < 3 {
                 _ = try await client.run(["CLUSTER", "ADDSLOTSRANGE", .number(index * 16_384 / 3), .number((index + 1) * 16_384 / 3 - 1)])
             }
-            if index > 0 {
-                _ = try await clients[0].run(["CLUSTER", "MEET", "127.0.0.1", .number(ports[index]), .number(ports[6 + index])])
+            // Each meets each, which is faster than that they hear of each other.
+            for other in clients[..<index] {
+                _ = try await other.run(["CLUSTER", "MEET", "127.0.0.1", .number(ports[index]), .number(ports[6 + index])])
             }
         }
         for (index, client) in clients.enumerated() where index >= 3 {
@@ -273,6 +284,7 @@ struct ClusterGroup {
         var configuration = RedisConfiguration(.cluster([nodes[5].address, nodes[0].address]))
         configuration.commandTimeout = timeout
         configuration.longestBackoff = .milliseconds(100)
+        configuration.tls.certificateAuthorities = security?.authority.certificate
         return configuration
     }
 

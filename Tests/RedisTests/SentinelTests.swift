@@ -54,6 +54,36 @@ import Testing
         #expect(calls.count >= 2)
     }
 
+    @Test("a closure of passwords that ignores its cancellation is not called again before it has returned") func slowPassword()
+        async throws
+    {
+        let server = try await RedisServer("--requirepass", "secret")
+        var configuration = server.configuration()
+        configuration.connectTimeout = .milliseconds(50)
+        let calls = Log<String>()
+        configuration.credentials = RedisCredentials {
+            calls.append("begin")
+            if calls.count == 1 { await Task.detached { try? await Task.sleep(for: .milliseconds(500)) }.value }
+            calls.append("end")
+            return "secret"
+        }
+        let client = try RedisClient(configuration)
+        #expect(await client.becomesReady())
+        #expect(calls.elements.prefix(4) == ["begin", "end", "begin", "end"])
+    }
+
+    @Test("what a sentinel that knows no AUTH repeats of it is in no error") func secret() async throws {
+        let fake = try FakeServer(
+            response: "-ERR unknown command `AUTH`, with args beginning with: `watcher`, `secret`, \r\n", isTCP: true)
+        var configuration = RedisConfiguration(.sentinels([.tcp(host: "127.0.0.1", port: fake.port)], master: "service"))
+        configuration.sentinelCredentials = RedisCredentials(username: "watcher", password: "secret")
+        let client = try RedisClient(configuration)
+        #expect(
+            await eventually {
+                client.refusal == .unavailable(configuration.address, .rejected("ERR unknown command `AUTH`"))
+            })
+    }
+
     @Test("a server that the sentinels name, and that is no master, is not used") func role() async throws {
         let group = try await SentinelGroup()
         let port = group.servers[1].port
@@ -79,7 +109,8 @@ import Testing
         #expect(await eventually { gone.refusal == .unavailable(configuration.address, .system(ECONNREFUSED)) })
     }
 
-    @Test("sentinels and the master they name are reached with TLS, and after a fail-over too") func secure() async throws {
+    @Test("sentinels and the master they name are reached with TLS, and after a fail-over too", .enabled(if: SharedLimitTests.isLong))
+    func secure() async throws {
         let group = try await SentinelGroup(isSecure: true)
         let client = try RedisClient(group.configuration(timeout: .seconds(20)))
         #expect(await client.becomesReady())
@@ -92,10 +123,14 @@ import Testing
         #expect(await eventually { if case .unavailable(_, .connectionFailed)? = untrusting.refusal { true } else { false } })
     }
 
-    /// What ends the master's service.
-    enum Fault: CaseIterable { case killed, paused }
+    /// What ends the master's service; the one that is tried in each run, or both.
+    enum Fault: CaseIterable {
+        case killed, paused
 
-    @Test("after a fail-over commands reach the new master within a second of its announcement", arguments: Fault.allCases)
+        static var tried: [Self] { SharedLimitTests.isLong ? allCases : [.killed] }
+    }
+
+    @Test("after a fail-over commands reach the new master within a second of its announcement", arguments: Fault.tried)
     func failover(_ fault: Fault) async throws {
         let group = try await SentinelGroup()
         var configuration = group.configuration()
@@ -153,9 +188,8 @@ import Testing
         withExtendedLifetime((subscription, watching)) {}
     }
 
-    @Test("a planned fail-over costs no read, only what may not run twice and was in flight") func planned()
-        async throws
-    {
+    @Test("a planned fail-over costs no read, only what may not run twice and was in flight", .enabled(if: SharedLimitTests.isLong))
+    func planned() async throws {
         let group = try await SentinelGroup()
         let client = try RedisClient(group.configuration(timeout: .seconds(20)))
         #expect(await client.becomesReady())
@@ -190,7 +224,9 @@ import Testing
         #expect(count <= (report.counts["counter"] ?? 0) + (report.uncertain["counter"] ?? 0))
     }
 
-    @Test("a master that comes back empty before it is replaced is used again, with its scripts") func restartedEmpty() async throws {
+    @Test(
+        "a master that comes back empty before it is replaced is used again, with its scripts", .enabled(if: SharedLimitTests.isLong))
+    func restartedEmpty() async throws {
         let group = try await SentinelGroup(downAfter: 60_000)
         let client = try RedisClient(group.configuration())
         #expect(await client.becomesReady())
@@ -205,7 +241,9 @@ import Testing
         #expect(count < report.counts["counter"] ?? 0)
     }
 
-    @Test("what was refused is sent again within its time: a replica that becomes the master gets it") func readOnly() async throws {
+    @Test(
+        "what was refused is sent again within its time: a replica that becomes the master gets it", .enabled(if: SharedLimitTests.isLong))
+    func readOnly() async throws {
         let group = try await SentinelGroup()
         let client = try RedisClient(group.configuration(timeout: .seconds(20)))
         #expect(try await client.run(["SET", "key", "first"]) == .status("OK"))
