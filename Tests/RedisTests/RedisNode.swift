@@ -245,6 +245,8 @@ struct ClusterGroup {
             let options = [
                 "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "\(timeout)", "--cluster-port",
                 "\(ports[6 + index])", "--cluster-replica-validity-factor", "0", "--cluster-require-full-coverage", "no",
+                // A replica is none of its slots' nodes before it was pinged once.
+                "--repl-ping-replica-period", "1",
             ]
             nodes.append(try await RedisNode(port: ports[index], options + (isSecure ? ["--tls-cluster", "yes"] : []), security))
         }
