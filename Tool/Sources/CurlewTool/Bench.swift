@@ -151,17 +151,21 @@ struct BenchRun: Sendable {
             return Outcome(error)
         }
         let outcome = Self.outcome(samples.compactMap(\.failure), of: samples.count)
-        return outcome.status == .interrupted ? outcome : broken(samples, elapsed) ?? outcome
+        return outcome.status == .interrupted ? outcome : broken(samples, unsent: unsent, elapsed) ?? outcome
     }
 
     /// The outcome if an assertion does not hold; `nil` if all do.
-    private func broken(_ samples: [Sample], _ elapsed: Duration) -> Outcome? {
+    ///
+    /// - Parameter unsent: how many requests were due and not sent, each of which is a failure without an end.
+    private func broken(_ samples: [Sample], unsent: Int, _ elapsed: Duration) -> Outcome? {
+        let failures = samples.count { $0.failure != nil || $0.status ?? 0 >= 400 }
         let run = BenchAssertion.Measurements(
-            latencies: samples.filter { $0.failure == nil }.map { $0.latency / .milliseconds(1) }.sorted(),
-            failures: samples.count { $0.failure != nil || $0.status ?? 0 >= 400 }, count: samples.count,
-            perSecond: Double(samples.count) / max(elapsed / .seconds(1), 1e-9))
-        let failures = assertions.compactMap { $0.failure(of: run) }
-        return failures.isEmpty ? nil : Outcome(status: .other, message: "not met: \(failures.joined(separator: "; "))")
+            latencies: samples.filter { $0.failure == nil }.map { $0.latency / .milliseconds(1) }.sorted()
+                + Array(repeating: .infinity, count: unsent),
+            failures: failures + unsent, count: samples.count + unsent,
+            perSecond: Double(samples.count - failures) / max(elapsed / .seconds(1), 1e-9))
+        let unmet = assertions.compactMap { $0.failure(of: run) }
+        return unmet.isEmpty ? nil : Outcome(status: .other, message: "not met: \(unmet.joined(separator: "; "))")
     }
 
     /// The outcome of a run: that of the most frequent failure, the first of several.

@@ -16,10 +16,11 @@ struct BenchAssertion: ExpressibleByArgument, Equatable, Sendable {
 
     /// What a run has measured.
     struct Measurements {
-        /// In milliseconds, in ascending order.
+        /// In milliseconds, in ascending order; infinite for requests that were not sent.
         let latencies: [Double]
         let failures: Int
         let count: Int
+        /// Of those that did not fail.
         let perSecond: Double
     }
 
@@ -74,7 +75,7 @@ struct BenchAssertion: ExpressibleByArgument, Equatable, Sendable {
             } else {
                 value = run.latencies.reduce(0, +) / Double(run.latencies.count)
             }
-            shown = MetaText.text(value)
+            shown = value.isFinite ? MetaText.text(value) : "without an end, as requests were due and not sent"
         case .failureShare:
             value = run.count == 0 ? 100 : Double(run.failures) / Double(run.count) * 100
             shown = "\(BenchRun.number(value)) %"

@@ -76,6 +76,13 @@ import Testing
         let late = try await ToolRun.run("bench", "--duration", "0.5", "--rate", "20", "-c", "2", server.url("/slow"))
         #expect(late.text.contains("statuses    200: 2\n"), "\(late.text)")
         #expect(late.text.contains("not sent    8: due, but --concurrency was reached\n"), "\(late.text)")
+        // What was due and not sent has failed.
+        var words = ["bench", "--duration", "0.5", "--rate", "20", "-c", "2", server.url("/slow")]
+        for text in ["failures<=0", "p99<10s", "mean<10s"] { words.append("--assert=\(text)") }
+        let broken = try await ToolRun(words).result()
+        #expect(broken.status == 1)
+        let unsent = "it was without an end, as requests were due and not sent"
+        #expect(broken.error == "curlew: not met: failures<=0: it was 8; p99<10s: \(unsent); mean<10s: \(unsent)\n")
         let rate = try await ToolRun.run("bench", "--duration", "0.2", "--rate", "50", server.url("/"))
         #expect(rate.text.contains("statuses    200: 10\n"), "\(rate.text)")
         let both = try await ToolRun.run("bench", "--duration", "1", "-n", "3", server.url("/"))
