@@ -90,7 +90,7 @@ struct DownloadCommand: ParsableCommand {
             var job = try job(entry, environment)
             if let digests {
                 let name = URL(fileURLWithPath: job.name).lastPathComponent
-                guard let digest = digests[job.name] ?? digests[name] else {
+                guard let digest = digests[job.name] ?? digests[name] ?? (digests.count == 1 ? digests[""] : nil) else {
                     throw UsageError("\((checksumFile ?? "").quoted) has no digest of \(job.name.quoted)")
                 }
                 guard job.sha256 == nil || job.sha256 == digest else {

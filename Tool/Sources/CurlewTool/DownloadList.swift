@@ -57,8 +57,9 @@ enum DownloadList {
     /// Whether a name leads to a place within the folder of the downloads: a list may be that of a server.
     static func check(_ name: String, _ place: String) throws(UsageError) {
         let parts = name.splitScalars(separator: "/", omittingEmptySubsequences: false)
-        guard parts.allSatisfy({ String($0).isFileName }), !name.unicodeScalars.contains(where: \.isControlInText) else {
-            throw UsageError("\(place) has the file name \(name.quoted), which leads elsewhere")
+        guard parts.allSatisfy({ String($0).isFileName && !$0.hasBytePrefix(".") }), !name.unicodeScalars.contains(where: \.isControlInText)
+        else {
+            throw UsageError("\(place) has the file name \(name.quoted), which leads elsewhere or is hidden")
         }
     }
 
@@ -87,13 +88,29 @@ enum DownloadList {
                 let digits = plain.prefixScalars { $0 != " " && $0 != "\t" }
                 let name = plain[digits.endIndex...].dropScalars { $0 == " " || $0 == "\t" }
                 let shown = name.hasBytePrefix("*") ? name.dropFirstScalars() : name
-                let unescaped = isEscaped ? shown.replacingScalars("\\n", with: "\n").replacingScalars("\\\\", with: "\\") : String(shown)
-                found = digest(digits).map { (unescaped, $0) }
+                found = digest(digits).map { (isEscaped ? unescaped(shown) : String(shown), $0) }
             }
             guard let found else { throw UsageError("line \(number + 1) of \(path.quoted) has no SHA-256 digest and name") }
-            digests[found.name.hasBytePrefix("./") ? String(found.name.dropFirstScalars(2)) : found.name] = found.digest
+            let name = found.name.hasBytePrefix("./") ? String(found.name.dropFirstScalars(2)) : found.name
+            guard digests.updateValue(found.digest, forKey: name) ?? found.digest == found.digest else {
+                throw UsageError("line \(number + 1) of \(path.quoted) has another digest of \(name.quoted) than an earlier one")
+            }
         }
         return digests
+    }
+
+    /// A name of `sha256sum` without its escapes: `\n`, `\r` and `\\`.
+    private static func unescaped(_ text: some StringProtocol) -> String {
+        var result = String.UnicodeScalarView()
+        var rest = Substring(text).unicodeScalars
+        while let scalar = rest.popFirst() {
+            guard scalar == "\\", let next = rest.popFirst() else {
+                result.append(scalar)
+                continue
+            }
+            result.append(next == "n" ? "\n" : next == "r" ? "\r" : next)
+        }
+        return String(result)
     }
 
     private static func text(of path: String) throws(UsageError) -> String {

@@ -59,14 +59,15 @@ import Testing
         "what is wrong with a list is named",
         arguments: [
             (" out=x\nhttp://a/", "line 1 of LIST has an option, and there is no URL before it"),
-            ("http://a/\n out=../x", "line 2 of LIST has the file name \"../x\", which leads elsewhere"),
-            ("http://a/\n out=/etc/x", "line 2 of LIST has the file name \"/etc/x\", which leads elsewhere"),
+            ("http://a/\n out=../x", "line 2 of LIST has the file name \"../x\", which leads elsewhere or is hidden"),
+            ("http://a/\n out=/etc/x", "line 2 of LIST has the file name \"/etc/x\", which leads elsewhere or is hidden"),
+            ("http://a/\n out=a/.ssh", "line 2 of LIST has the file name \"a/.ssh\", which leads elsewhere or is hidden"),
             ("http://a/\n dir=x", "line 2 of LIST has an option that is neither out= nor checksum="),
             ("http://a/\n checksum=md5=00", "line 2 of LIST needs checksum=sha-256= with 64 hexadecimal digits"),
             ("<metalink></metalink>", "the Metalink LIST can't be read: it has no file"),
             ("<html>", "the Metalink LIST can't be read: <html> is no element of a Metalink"),
             ("<!DOCTYPE x [<!ENTITY a \"b\">]>", "the Metalink LIST can't be read: declarations of types are not supported"),
-            ("<metalink><file name=\"../x\">", "the Metalink LIST has the file name \"../x\", which leads elsewhere"),
+            ("<metalink><file name=\"../x\">", "the Metalink LIST has the file name \"../x\", which leads elsewhere or is hidden"),
             ("<metalink><file name=\"x\">", "the Metalink LIST can't be read: <file> has no end"),
             ("<metalink><file name=\"x\"></metalink>", "the Metalink LIST can't be read: </metalink> does not close what is open"),
             (
@@ -85,10 +86,14 @@ import Testing
 
     @Test("files of digests are read in the forms of sha256sum and BSD") func digests() throws {
         let folder = try TemporaryDirectory()
-        let text = "# c\n\(Self.hello)  a b\n\(Self.hello.uppercased()) *./c\nSHA256 (d (e)) = \(Self.hello)\n\\\(Self.hello)  f\\\\g\n"
+        let text = "# c\n\(Self.hello)  a b\n\(Self.hello.uppercased()) *./c\nSHA256 (d (e)) = \(Self.hello)\n\\\(Self.hello)  f\\\\ng\n"
         let file = try folder.write(Data(text.utf8), to: "sums").path
         let found = try DownloadList.digests(of: file)
-        #expect(Set(found.keys) == ["a b", "c", "d (e)", "f\\g"] && found.values.allSatisfy { $0 == Self.digest })
+        #expect(Set(found.keys) == ["a b", "c", "d (e)", "f\\ng"] && found.values.allSatisfy { $0 == Self.digest })
+        try folder.write(Data("\(Self.hello) a\n\(String(repeating: "0", count: 64)) ./a\n".utf8), to: "sums")
+        #expect(throws: UsageError("line 2 of \(file.quoted) has another digest of \"a\" than an earlier one")) {
+            try DownloadList.digests(of: file)
+        }
         try folder.write(Data("abc  x\n".utf8), to: "sums")
         #expect(throws: UsageError("line 1 of \(file.quoted) has no SHA-256 digest and name")) { try DownloadList.digests(of: file) }
     }
@@ -109,6 +114,10 @@ import Testing
         #expect(good.status == 0 && good.error.contains("verified"), "\(good.error)")
         let bad = try await ToolRun.run("dl", "--checksum-file", sums, "-d", folder.file("to").path, "--retry", "0", server.url("/bad"))
         #expect(bad.status == 9 && !FileManager.default.fileExists(atPath: folder.file("to/bad").path))
+        // One digest alone is that of every file.
+        let bare = try folder.write(Data("\(Self.hello)\n".utf8), to: "bare").path
+        let alone = try await ToolRun.run("dl", "--checksum-file", bare, "-d", folder.file("to").path, server.url("/b"))
+        #expect(alone.status == 0 && alone.error.contains("verified"), "\(alone.error)")
         let count = server.requestCount
         let unknown = try await ToolRun.run("dl", "--checksum-file", sums, server.url("/c"))
         #expect(unknown.status == 2 && unknown.error.hasPrefix("curlew: \(sums.quoted) has no digest of \"c\""))
