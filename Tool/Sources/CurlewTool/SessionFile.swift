@@ -76,7 +76,7 @@ struct SessionFile: Codable, Equatable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
         let data = try encoder.encode(self)
-        let temporary = directory.appendingPathComponent(".\(file.lastPathComponent).\(getpid())")
+        let temporary = directory.appendingPathComponent(".\(file.lastPathComponent).\(UUID().uuidString)")
         let descriptor = open(temporary.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw FileFailure(path: temporary.path, code: errno) }
         do throws(Output.Failure) {
