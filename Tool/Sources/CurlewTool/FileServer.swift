@@ -11,6 +11,8 @@ struct FileServer: Sendable {
     let root: String
     let takesFiles: Bool
     let replacesFiles: Bool
+    /// Makes a link and returns the system's error code, or 0.
+    var link: @Sendable (_ file: String, _ name: String) -> Int32 = { systemLink($0, $1) == 0 ? 0 : errno }
 
     /// - Returns: `nil` for a path that is no folder.
     init?(folder: String, takesFiles: Bool, replacesFiles: Bool) {
@@ -25,6 +27,7 @@ struct FileServer: Sendable {
 
     /// What is done with a request's body.
     func handling(of request: ServerRequest) -> LoopbackServer.BodyHandling {
+        if let refusal = refusal(of: request) { return .refused(refusal) }
         guard takesFiles, request.method == "PUT" else { return .refused(Self.text(405, "files are taken with --upload, and PUT")) }
         // Of a chunked body it is not known how large it becomes.
         guard let text = request.header("Content-Length"), let length = Int64(text) else {
@@ -38,8 +41,7 @@ struct FileServer: Sendable {
 
     /// Responds to a request; `nil` if that was done on the connection.
     func respond(_ request: ServerRequest, _ connection: ServerConnection) throws -> ServerResponse? {
-        // A page of another site whose name was made to lead here must not read these files.
-        guard isOwnHost(request.header("Host")) else { return Self.text(421, "this server is localhost") }
+        if let refusal = refusal(of: request) { return refusal }
         guard let path = path(of: request.path) else { return Self.text(404, "not found") }
         switch request.method {
         case "GET", "HEAD": return try read(path, request, connection)
@@ -49,6 +51,26 @@ struct FileServer: Sendable {
         }
     }
 
+    /// The response to a request for which nothing is done, with any body.
+    private func refusal(of request: ServerRequest) -> ServerResponse? {
+        // A page of another site whose name was made to lead here must not read these files.
+        guard isOwnHost(request.header("Host")) else { return Self.text(421, "this server is localhost") }
+        guard let path = path(of: request.path) else { return Self.text(404, "not found") }
+        guard takesFiles, request.method == "PUT" else { return nil }
+        // RFC 9110, sections 14.5 and 13.1.
+        if request.header("Content-Range") != nil { return Self.text(400, "a part of a file (Content-Range) is not taken") }
+        let tag = resolved(path).flatMap(Self.status)?.tag
+        let isMet =
+            request.header("If-Match").map { Self.matches($0, tag) } ?? true
+            && request.header("If-None-Match").map { !Self.matches($0, tag) } ?? true
+        return isMet ? nil : Self.text(412, "the condition is not met by the present file")
+    }
+
+    /// Whether a field has the tag of a file; `nil` for one that is not there.
+    private static func matches(_ field: String, _ tag: String?) -> Bool {
+        tag.map { field == "*" || field.containsScalars(of: $0) } ?? false
+    }
+
     private func isOwnHost(_ host: String?) -> Bool {
         guard let host else { return true }
         let name = host.hasBytePrefix("[") ? host.prefixScalars { $0 != "]" } + "]" : host.prefixScalars { $0 != ":" }
@@ -56,21 +78,21 @@ struct FileServer: Sendable {
     }
 
     /// The path below the folder, such as `a/b`, empty for the folder itself; `nil` for one that leads elsewhere, or has a hidden name.
+    ///
+    /// - Parameter path: without percent-encoding.
     func path(of path: String) -> String? {
-        var names: [String] = []
-        for segment in path.splitScalars(separator: "/") {
-            guard let name = segment.removingPercentEncoding, name.isFileName, !name.hasBytePrefix(".") else { return nil }
-            names.append(name)
-        }
-        return names.joined(separator: "/")
+        let names = path.splitScalars(separator: "/").map(String.init)
+        return names.allSatisfy { $0.isFileName && !$0.hasBytePrefix(".") } ? names.joined(separator: "/") : nil
     }
 
-    /// The path of an existing file, if it is below the folder also where symbolic links lead.
+    /// The path of an existing file, if it is below the folder and has no hidden name also where symbolic links lead.
     private func resolved(_ path: String) -> String? {
         guard let found = realpath("\(root)/\(path)", nil) else { return nil }
         defer { free(found) }
         let text = String(cString: found)
-        return text == root || text.hasBytePrefix(root == "/" ? "/" : "\(root)/") ? text : nil
+        let base = root == "/" ? "/" : "\(root)/"
+        guard text != root else { return text }
+        return text.hasBytePrefix(base) && self.path(of: String(text.dropFirstScalars(base.unicodeScalars.count))) != nil ? text : nil
     }
 
     static func text(_ status: Int, _ text: String) -> ServerResponse {
@@ -180,7 +202,8 @@ struct FileServer: Sendable {
         guard field.lowercased().hasBytePrefix("bytes="), !field.unicodeScalars.contains(",") else { return nil }
         let bounds = field.dropFirstScalars(6).splitScalars(separator: "-", omittingEmptySubsequences: false)
         guard bounds.count == 2, bounds.allSatisfy({ $0.isEmpty || $0.isAllDigits }) else { return nil }
-        let (first, last) = (Int64(bounds[0]), Int64(bounds[1]))
+        // A number that is too large is one behind the end.
+        let (first, last) = (bounds[0].isEmpty ? nil : Int64(bounds[0]) ?? .max, bounds[1].isEmpty ? nil : Int64(bounds[1]) ?? .max)
         guard let first else {
             guard let last else { return nil }
             return max(size - last, 0)..<size
@@ -191,7 +214,7 @@ struct FileServer: Sendable {
 
     // MARK: New files
 
-    private func write(_ path: String, _ body: Data) -> ServerResponse {
+    func write(_ path: String, _ body: Data) -> ServerResponse {
         let parts = path.splitScalars(separator: "/")
         guard let name = parts.last, let folder = resolved(parts.dropLast().joined(separator: "/")), Self.status(folder)?.isFolder == true
         else {
@@ -199,7 +222,7 @@ struct FileServer: Sendable {
         }
         // Complete under another name first, so that an upload that is cut leaves the earlier file.
         let target = "\(folder)/\(name)"
-        let temporary = "\(folder)/.\(name.prefix(100)).\(UUID().uuidString)"
+        let temporary = "\(folder)/.curlew-\(UUID().uuidString)"
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
         guard descriptor >= 0 else { return Self.text(403, "the file can't be written: \(String(cString: strerror(errno)))") }
         defer { unlink(temporary) }
@@ -210,11 +233,27 @@ struct FileServer: Sendable {
             return Self.text(507, "the file can't be written: \(String(cString: strerror(error.code)))")
         }
         // A link is made only where there is no file.
-        if link(temporary, target) == 0 { return Self.text(201, "created") }
-        guard errno == EEXIST, replacesFiles, Self.status(target)?.isFile == true else {
-            return Self.text(409, "there is a file of this name; curlew serve --force replaces it")
+        var code = link(temporary, target)
+        if code == 0 { return Self.text(201, "created") }
+        if [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS].contains(code) {
+            // A file system without links: an empty file keeps the name.
+            let place = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
+            code = place < 0 ? errno : 0
+            if place >= 0 { close(place) }
         }
-        return rename(temporary, target) == 0 ? Self.text(200, "replaced") : Self.text(403, "the file can't be replaced")
+        if code == EEXIST {
+            guard replacesFiles, Self.status(target)?.isFile == true else {
+                return Self.text(409, "there is a file of this name; curlew serve --force replaces it")
+            }
+        } else if code != 0 {
+            return Self.text(403, "the file can't be written: \(String(cString: strerror(code)))")
+        }
+        guard rename(temporary, target) == 0 else {
+            let reason = String(cString: strerror(errno))
+            if code == 0 { unlink(target) }
+            return Self.text(403, "the file can't be written: \(reason)")
+        }
+        return code == 0 ? Self.text(201, "created") : Self.text(200, "replaced")
     }
 
     // MARK: Pages
@@ -265,6 +304,8 @@ struct FileServer: Sendable {
         text.replacingScalars("&", with: "&amp;").replacingScalars("<", with: "&lt;").replacingScalars("\"", with: "&quot;")
     }
 }
+
+private func systemLink(_ file: String, _ name: String) -> Int32 { link(file, name) }
 
 /// The types of files by their names.
 private enum MediaTypes {

@@ -22,6 +22,8 @@ import Testing
             try Data("<x>".utf8).write(to: root.appendingPathComponent("a & <b> ü.html"))
             try Data("secret".utf8).write(to: root.appendingPathComponent(".hidden"))
             try Data("outside".utf8).write(to: folder.file("outside"))
+            try FileManager.default.createSymbolicLink(
+                at: root.appendingPathComponent("within"), withDestinationURL: root.appendingPathComponent(".hidden"))
             try FileManager.default.createSymbolicLink(at: root.appendingPathComponent("link"), withDestinationURL: folder.file("outside"))
             run = try ToolRun(["serve", "--quiet"] + words + [root.path])
             first = await ToolRun.text(of: run.output, until: words.contains("--tls") ? ".pem\n" : "\n")
@@ -64,7 +66,8 @@ import Testing
     @Test("nothing outside the folder, no hidden file, and no other name of this machine") func confined() async throws {
         let served = try await Served()
         for path in [
-            "../outside", "%2e%2e/outside", "sub/..%2f..%2foutside", "link", ".hidden", "%2Ehidden", "none", "digits.txt/", "a%00",
+            "../outside", "%2e%2e/outside", "sub/..%2f..%2foutside", "link", "within", ".hidden", "%2Ehidden", "none", "digits.txt/",
+            "a%00",
         ] {
             let result = try await ToolRun(["curl", "-s", "--path-as-is", "\(served.url)\(path)"]).result()
             #expect(result.status == 4 && !result.text.contains("outside") && !result.text.contains("secret"), "\(path): \(result.text)")
@@ -101,6 +104,67 @@ import Testing
         await forced.end()
     }
 
+    @Test("names with percent signs are read once, and those of many bytes taken") func names() async throws {
+        let served = try await Served(["--upload"])
+        let emoji = String(repeating: "\u{1F600}", count: 60)
+        for (path, name) in [("100%25.txt", "100%.txt"), ("a%2541.txt", "a%41.txt"), (emoji, emoji)] {
+            #expect(try await ToolRun.run("PUT", "\(served.url)\(path)", "--raw", "x").status == 0, "\(path)")
+            #expect(try Data(contentsOf: served.folder.file("root/\(name)")) == Data("x".utf8))
+            #expect(try await ToolRun.run("\(served.url)\(path)").text == "x", "\(path)")
+        }
+        await served.end()
+    }
+
+    @Test("a PUT has conditions, and replaces a file by no part of one") func conditions() async throws {
+        let served = try await Served(["--upload", "--force"])
+        let url = "\(served.url)digits.txt"
+        let part = try await ToolRun.run("PUT", url, "--raw", "x", "Content-Range:bytes 0-0/10")
+        #expect(part.status == 4 && part.text == "a part of a file (Content-Range) is not taken\n")
+        for field in ["If-None-Match:*", "If-Match:\"other\""] {
+            let result = try await ToolRun.run("PUT", url, "--raw", "x", field)
+            #expect(result.status == 4 && result.text == "the condition is not met by the present file\n", "\(field)")
+        }
+        #expect(try await ToolRun.run("PUT", "\(served.url)new", "--raw", "x", "If-Match:*").status == 4)
+        #expect(!FileManager.default.fileExists(atPath: served.folder.file("root/new").path))
+        #expect(try Data(contentsOf: served.folder.file("root/digits.txt")) == Data("0123456789".utf8))
+        #expect(try await ToolRun.run("PUT", "\(served.url)new", "--raw", "x", "If-None-Match:*").status == 0)
+        #expect(try await ToolRun.run("PUT", url, "--raw", "y", "If-Match:*").status == 0)
+        #expect(try Data(contentsOf: served.folder.file("root/digits.txt")) == Data("y".utf8))
+        await served.end()
+    }
+
+    @Test("what is refused is refused before its body") func early() async throws {
+        let folder = try TemporaryDirectory()
+        let files = try #require(FileServer(folder: folder.url.path, takesFiles: true, replacesFiles: false))
+        let statuses = Lock([Int]())
+        let handling: @Sendable (ServerRequest) -> LoopbackServer.BodyHandling = { request in
+            let handling = files.handling(of: request)
+            if case .refused(let response) = handling { statuses.withLock { $0.append(response.status) } }
+            return handling
+        }
+        let server = try LoopbackServer(bodies: handling) { try files.respond($0, $1) }
+        for (path, field) in [("/a", "Host:evil.example.org"), ("/.a", "X-A:1"), ("/a", "Content-Range:bytes 0-0/9"), ("/a", "If-Match:*")]
+        {
+            #expect(try await ToolRun.run("PUT", server.url(path), "--raw", "x", field).status == 4)
+        }
+        #expect(statuses.withLock { $0 } == [421, 404, 400, 412])
+    }
+
+    @Test(
+        "without hard links a new file is made, an existing one kept, and another reason named",
+        arguments: [(EPERM, 201, 409), (ENOSYS, 201, 409), (EIO, 403, 403)] as [(Int32, Int, Int)])
+    func links(_ code: Int32, _ new: Int, _ existing: Int) throws {
+        let folder = try TemporaryDirectory()
+        try folder.write(Data("old".utf8), to: "old")
+        var server = try #require(FileServer(folder: folder.url.path, takesFiles: true, replacesFiles: false))
+        server.link = { _, _ in code }
+        #expect(server.write("new", Data("x".utf8)).status == new)
+        #expect(server.write("old", Data("x".utf8)).status == existing)
+        #expect(try Data(contentsOf: folder.file("old")) == Data("old".utf8))
+        #expect((try? Data(contentsOf: folder.file("new"))) == (new == 201 ? Data("x".utf8) : nil))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path).allSatisfy { !$0.hasPrefix(".") })
+    }
+
     @Test("--tls has a certificate that its authority's file vouches for, until the end") func tls() async throws {
         let served = try await Served(["--tls"])
         #expect(served.url.hasPrefix("https://"))
@@ -130,7 +194,8 @@ import Testing
             ("bytes=0-0", 0..<1), ("bytes=5-", 5..<10), ("bytes=0-99", 0..<10), ("bytes=-3", 7..<10), ("bytes=-99", 0..<10),
             ("bytes=10-", 0..<0),
             ("bytes=-0", 10..<10), ("bytes=3-2", nil), ("bytes=1-2,4-5", nil), ("items=0-1", nil), ("bytes=a-b", nil), ("bytes=-", nil),
-            ("bytes=0-9223372036854775807", 0..<10),
+            ("bytes=0-9223372036854775807", 0..<10), ("bytes=99999999999999999999-5", nil), ("bytes=99999999999999999999-", 0..<0),
+            ("bytes=-99999999999999999999", 0..<10),
         ] as [(String, Range<Int64>?)])
     func ranges(_ field: String, _ range: Range<Int64>?) {
         #expect(FileServer.range(field, of: 10) == range)
