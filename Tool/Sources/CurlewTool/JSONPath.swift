@@ -140,7 +140,7 @@ struct JSONPath: Sendable {
     }
 
     private static func isLess(_ a: NestedJSON?, _ b: NestedJSON?) -> Bool {
-        if let a = a?.number, let b = b?.number { return a < b }
+        if let a, let b, let order = a.order(to: b) { return order.isLess }
         if let a = a?.string, let b = b?.string { return a.unicodeScalars.lexicographicallyPrecedes(b.unicodeScalars) }
         return false
     }

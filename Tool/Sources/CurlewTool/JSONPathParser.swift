@@ -103,7 +103,7 @@ struct JSONPathParser {
     private mutating func integer() throws(UsageError) -> Int? {
         let digits = rest.prefix { $0 == "-" || ("0"..."9").contains($0) }
         guard !digits.isEmpty else { return nil }
-        guard let number = Int(String(Substring(digits))), abs(number) < 1 << 53 else {
+        guard let number = Int(String(Substring(digits))), number.magnitude < 1 << 53 else {
             throw error("the number is no whole number below 2^53")
         }
         rest = rest[digits.endIndex...]

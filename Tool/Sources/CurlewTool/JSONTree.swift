@@ -22,11 +22,18 @@ extension NestedJSON {
         return Double(text)
     }
 
+    /// How two numbers compare; `nil` for other values. Whole ones are not rounded.
+    func order(to other: NestedJSON) -> (isEqual: Bool, isLess: Bool)? {
+        guard case .text(let a) = self, case .text(let b) = other, let first = number, let second = other.number else { return nil }
+        if let first = Int64(a), let second = Int64(b) { return (first == second, first < second) }
+        return (first == second, first < second)
+    }
+
     /// Whether both are the same value: numbers by their size, objects in any order.
     func isEqual(to other: NestedJSON) -> Bool {
         switch (self, other) {
         case (.text(let a), .text(let b)):
-            if let first = number, let second = other.number { return first == second }
+            if let order = order(to: other) { return order.isEqual }
             if let first = string, let second = other.string { return first.utf8.elementsEqual(second.utf8) }
             return a == b
         case (.array(let a), .array(let b)): return a.count == b.count && zip(a, b).allSatisfy { $0.isEqual(to: $1) }

@@ -109,6 +109,8 @@ import Testing
             ("$.store.book[9]", []),
             ("$.store.book[::0]", []), ("$..book[?length(@.title)==4].author", ["Herman"]), ("$[?count(@.*)==2].bicycle.price", ["399"]),
             ("$..book[?@.author >= 'H'].author", ["Nigel", "Herman"]), ("$['x','none']['y'].y", ["1"]), ("$..book[9223:1]", []),
+            ("$[?@[0]==0 && @[?@==9007199254740993]]", []),
+            ("$..book[?9007199254740993>9007199254740992].title", ["Sayings", "Sword", "Moby"]),
         ] as [(String, [String])])
     func selection(_ path: String, _ values: [String]) throws {
         let root = try #require(NestedJSON(parsing: Array(Self.text.utf8)))
@@ -120,6 +122,7 @@ import Testing
         arguments: [
             ("$.", "character 3: a name or * was expected"), ("$[", "character 3: a name in quotes, a number, *, : or ? was expected"),
             ("$['a", "character 5: the quote has no end"), ("$.a b", "character 5: the end was expected"),
+            ("[-9223372036854775808]", "character 3: the number is no whole number below 2^53"),
             ("$[?@.a==]", "character 9: a query"),
             ("$[?match(@.a, 'b')]", "character 4: the function match is not supported"), ("$[01x]", "character 5: ] was expected"),
             ("$[?(@.a]", "character 8: ) was expected"), (String(repeating: "[?@", count: 70), "more than 64"),
