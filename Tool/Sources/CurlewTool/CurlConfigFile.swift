@@ -26,7 +26,10 @@ enum CurlConfigFile {
                 word = String(value.prefixScalars { !isSpace($0) })
             }
             // An option of a file has one line, so that the next one is never its value.
-            if let takesValue = CurlOption.long[option]?.takesValue, takesValue != (word != nil) {
+            let letter = option.hasBytePrefix("--") ? nil : option.dropFirst().first.flatMap { CurlOption.short[$0] }
+            if option.utf8.count == 2 || letter == nil, let takesValue = CurlOption.long[letter ?? option]?.takesValue,
+                takesValue != (word != nil)
+            {
                 throw UsageError("line \(number + 1) of \(path.quoted): curl's option \(option) \(takesValue ? "needs a" : "has no") value")
             }
             words += [option] + (word.map { [$0] } ?? [])

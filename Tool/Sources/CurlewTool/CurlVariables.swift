@@ -45,7 +45,7 @@ struct CurlVariables {
         guard rest.unicodeScalars.first == "[" else { return nil }
         let text = rest.dropFirstScalars().prefixScalars { $0 != "]" }
         let bounds = text.splitScalars(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
-        let last = bounds.count == 2 ? (bounds[1].isEmpty ? Int.max - 1 : Int(bounds[1])) : nil
+        let last = bounds.count == 2 ? (bounds[1].isEmpty ? Int.max - 1 : Int(bounds[1]).map { min($0, .max - 1) }) : nil
         guard text.endIndex < rest.endIndex, bounds.allSatisfy({ $0.isEmpty || $0.isAllDigits }), let first = Int(bounds[0]), let last,
             first <= last
         else { throw UsageError("curl's option --variable needs [FIRST-LAST] after \(name.quoted)") }

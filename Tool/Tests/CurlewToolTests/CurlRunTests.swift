@@ -35,6 +35,8 @@ import Testing
         ] {
             #expect(throws: UsageError(message)) { try variables.set(text) }
         }
+        try variables.set("all[0-9223372036854775807]=xyz")
+        #expect(try variables.expanded("{{all}}") == "xyz")
         try variables.set("nul[0-1]=ab")
         #expect(throws: UsageError("curl's variables have no function \"up\"")) { try variables.expanded("{{nul:up}}") }
         #expect(throws: UsageError("curl's option --silent has no value to be expanded")) { try CurlCommandLine(["--expand-silent", "x"]) }
@@ -48,6 +50,7 @@ import Testing
         for (text, message) in [
             ("data", "line 1 of FILE: curl's option --data needs a value"),
             ("\n# c\nsilent = yes", "line 3 of FILE: curl's option --silent has no value"),
+            ("-d", "line 1 of FILE: curl's option -d needs a value"), ("-s = yes", "line 1 of FILE: curl's option -s has no value"),
             ("data = \"x", "line 1 of FILE has a quote without an end"), ("what = x", "curl's option --what is not known"),
         ] {
             let file = try folder.write(Data(text.utf8), to: "config").path
