@@ -88,8 +88,12 @@ struct CurlOperation {
         case "--url": try readURL(value)
         case "--url-query": queries.append(value.hasBytePrefix("+") ? String(value.dropFirstScalars()) : try Self.encoded(value))
         case "--time-cond":
-            extras.condition = try CurlTimeCondition(value)
-            if let field = extras.condition?.field { items.append(field) }
+            guard let condition = CurlTimeCondition(value) else {
+                note = "\(value.quoted) is neither a date nor a file: curl's option --time-cond is ignored"
+                return
+            }
+            extras.condition = condition
+            items.append(condition.field)
         case "--etag-compare":
             let tag = InputFile.contents(value).map { String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines) }
             items.append("If-None-Match: \(tag.flatMap { $0.isEmpty ? nil : $0 } ?? "\"\"")")

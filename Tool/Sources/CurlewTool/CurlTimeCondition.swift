@@ -6,7 +6,8 @@ struct CurlTimeCondition: Sendable, Equatable {
     let date: Date
     let isOlder: Bool
 
-    init(_ text: String) throws(UsageError) {
+    /// - Returns: `nil` for a text that is neither a date nor a file.
+    init?(_ text: String) {
         isOlder = text.hasBytePrefix("-")
         let rest = String(isOlder ? text.dropFirstScalars() : text.hasBytePrefix("=") ? text.dropFirstScalars() : text[...])
         var status = stat()
@@ -15,7 +16,7 @@ struct CurlTimeCondition: Sendable, Equatable {
         } else if stat(rest, &status) == 0 {
             date = Self.modification(status)
         } else {
-            throw UsageError("curl's option --time-cond needs a date or a file, not \(rest.quoted)")
+            return nil
         }
     }
 
