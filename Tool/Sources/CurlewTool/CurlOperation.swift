@@ -17,7 +17,8 @@ struct CurlOperation {
     }
 
     private var urls: [String] = []
-    private var targets: [Target] = []
+    /// `nil` for a URL whose target is not known yet.
+    private var targets: [Target?] = []
     private var uploads: [String] = []
     private var queries: [String] = []
     private var method: String?
@@ -47,7 +48,7 @@ struct CurlOperation {
     mutating func set(_ option: CurlOption, _ name: String, isOn: Bool) {
         switch option {
         case .flag(let word): if isOn { options.append(word) } else { options.removeAll { $0 == word } }
-        case .remoteName: if isOn { targets.append(.remoteName) }
+        case .remoteName: if isOn { add(target: .remoteName) }
         case .state: if isOn { flags.insert(name) } else { flags.remove(name) }
         default: break
         }
@@ -70,7 +71,7 @@ struct CurlOperation {
             items.append("\(name):" + (value.isEmpty ? "" : name == "Range" ? " bytes=\(value)" : " \(value)"))
         case .cookie: readCookie(value)
         case .upload: uploads.append(value)
-        case .output: targets.append(.path(value))
+        case .output: add(target: .path(value))
         case .outputFolder: extras.output.folder = value
         case .value("--pin"): options += value.splitScalars(separator: ";").map { "--pin=\($0)" }
         case .value(let option): options += Self.option(option, value)
@@ -108,8 +109,16 @@ struct CurlOperation {
         guard value.hasBytePrefix("@") else { return urls.append(value) }
         let lines = try Self.text(of: String(value.dropFirstScalars())).splitScalars { $0 == "\n" || $0 == "\r" }
         let found = lines.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty && !$0.hasBytePrefix("#") }
-        urls += found
-        targets += found.map { _ in .remoteName }
+        for url in found {
+            targets += Array(repeating: nil, count: max(urls.count - targets.count, 0))
+            if targets.count == urls.count { targets.append(.remoteName) }
+            urls.append(url)
+        }
+    }
+
+    /// Adds the target of the first URL that has none.
+    private mutating func add(target: Target) {
+        if let index = targets.firstIndex(where: { $0 == nil }) { targets[index] = target } else { targets.append(target) }
     }
 
     private mutating func readMethod(_ value: String) throws(UsageError) {
