@@ -92,6 +92,9 @@ extension CurlOperation {
         for (name, version) in versions where flags.contains("--tlsv\(name)") { extras.settings.append { $0.tls.minimumVersion = version } }
         if let text = values["--tls-max"], text != "default" {
             guard let version = versions.first(where: { $0.0 == text })?.1 else { throw Self.invalid("--tls-max", text) }
+            if versions.contains(where: { flags.contains("--tlsv\($0.0)") && $0.1 > version }) {
+                throw UsageError("curl's option --tls-max has a version below the least that is allowed")
+            }
             extras.settings.append { settings in
                 settings.tls.maximumVersion = version
                 settings.tls.minimumVersion = min(settings.tls.minimumVersion, version)

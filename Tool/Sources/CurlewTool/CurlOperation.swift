@@ -68,7 +68,8 @@ struct CurlOperation {
                 throw UsageError("curl's option --referer is not supported with ;auto")
             }
             // Without a value, the field is not sent.
-            items.append("\(name):" + (value.isEmpty ? "" : name == "Range" ? " bytes=\(value)" : " \(value)"))
+            items.append(
+                "\(name):" + (value.isEmpty ? "" : name == "Range" ? " bytes=\(value.isAllDigits ? "\(value)-" : value)" : " \(value)"))
         case .cookie: readCookie(value)
         case .upload: uploads.append(value)
         case .output: add(target: .path(value))
@@ -298,6 +299,10 @@ struct CurlOperation {
             }
             if name == "--proto", !names.contains("http"), !target.lowercased().hasBytePrefix("https://") {
                 throw UsageError("--proto allows https only")
+            }
+            // From https, no redirect to http is followed anyway.
+            if name == "--proto-redir", names.count == 1, !target.lowercased().hasBytePrefix("\(names[0])://") {
+                throw UsageError("curl's option --proto-redir is supported with one scheme only if that is the URL's")
             }
         }
         if flags.contains("--disallow-username-in-url"), RequestURL.hasUserInfo(target) {
