@@ -154,16 +154,7 @@ extension CurlOperation {
     }
 
     private func readConnection(_ extras: inout CurlExtras) throws(UsageError) {
-        if let list = values["--noproxy"] {
-            let hosts = list.splitScalars { $0 == "," || $0 == " " }.map(String.init)
-            extras.settings.append { settings in
-                if hosts == ["*"] {
-                    settings.proxy = .none
-                } else if case .url(let url, _) = settings.proxy {
-                    settings.proxy = .url(url, except: hosts)
-                }
-            }
-        }
+        try readProxy(&extras)
         if let path = values["--abstract-unix-socket"] { extras.settings.append { $0.abstractUnixSocket = path } }
         if let url = values["--doh-url"], !url.isEmpty { extras.settings.append { $0.dohURL = url } }
         if flags.contains("--doh-insecure") { extras.settings.append { $0.dohVerifiesServer = false } }
@@ -190,6 +181,29 @@ extension CurlOperation {
                 throw Self.invalid("--local-port", text)
             }
             extras.settings.append { $0.localPorts = first...last }
+        }
+    }
+
+    /// Which hosts have no proxy, and the proxies of the environment with the user that the options give.
+    private func readProxy(_ extras: inout CurlExtras) throws(UsageError) {
+        let (list, user) = (values["--noproxy"], values["--proxy-user"])
+        func variable(_ names: String...) -> String? {
+            names.lazy.compactMap { getenv($0).map { String(cString: $0) } }.first { !$0.isEmpty }
+        }
+        if proxy == nil, list != nil || user != nil {
+            let all = variable("all_proxy", "ALL_PROXY")
+            // As for curl, HTTP_PROXY does not count: a CGI program has it from its client.
+            let found = [variable("http_proxy") ?? all, variable("https_proxy", "HTTPS_PROXY") ?? all]
+            var proxies: [String?] = []
+            for url in found { proxies.append(try url.map { url throws(UsageError) in try Self.proxy(url, user: user) }) }
+            let hosts = list ?? variable("no_proxy", "NO_PROXY")
+            extras.settings.append { [proxies] in
+                $0.proxy = .schemes(http: proxies[0], https: proxies[1], except: hosts.map { [$0] } ?? [])
+            }
+        } else if let list {
+            extras.settings.append { settings in
+                if case .url(let url, _) = settings.proxy { settings.proxy = .url(url, except: [list]) }
+            }
         }
     }
 

@@ -31,7 +31,7 @@ struct CurlOperation {
     private var dataFile: String?
     private var parts: [RequestItem] = []
     private var isJSON = false
-    private var proxy: String?
+    private(set) var proxy: String?
     private(set) var flags: Set<String> = []
     /// The last value of options that are looked up when all are known.
     private(set) var values: [String: String] = [:]
@@ -344,9 +344,10 @@ struct CurlOperation {
         return output
     }
 
-    private static func proxy(_ url: String, user: String?) throws(UsageError) -> String {
+    static func proxy(_ url: String, user: String?) throws(UsageError) -> String {
         if url.isEmpty { return "none" }
         guard let user else { return url }
+        let url = url.containsScalars(of: "://") ? url : "http://\(url)"
         guard let slashes = url.firstScalarRange(of: "//"), !RequestURL.hasUserInfo(url) else {
             throw UsageError("the proxy's user is given twice")
         }
