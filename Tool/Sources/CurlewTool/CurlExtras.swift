@@ -68,6 +68,8 @@ struct CurlExtras: Sendable {
     var slowLimit = SlowLimit()
     var maximumSize: Int64?
     var trustsLocations = false
+    /// The schemes of the challenges that are answered, as ``URLProtectionSpace`` has them; `nil` for all.
+    var challenges: Set<String>?
     var netrcIsOptional = false
     var netrcFile: String?
     /// Files that have to be readable before anything is sent.

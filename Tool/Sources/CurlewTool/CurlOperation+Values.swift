@@ -20,6 +20,15 @@ extension CurlOperation {
         if flags.contains("--netrc-optional") || values["--netrc-file"] != nil { words.append("--netrc") }
         extras.netrcIsOptional = flags.contains("--netrc-optional")
         extras.netrcFile = values["--netrc-file"]
+        let schemes = [
+            "--basic": NSURLAuthenticationMethodHTTPBasic, "--digest": NSURLAuthenticationMethodHTTPDigest,
+            "--ntlm": NSURLAuthenticationMethodNTLM, "--negotiate": NSURLAuthenticationMethodNegotiate,
+        ].filter { flags.contains($0.key) }
+        // Basic by itself is not asked for.
+        if flags.contains("--anyauth") || schemes.contains(where: { $0.key != "--basic" }) {
+            words.append("--auth-type=challenge")
+            if !flags.contains("--anyauth") { extras.challenges = Set(schemes.values) }
+        }
         try readOutput(&extras.output)
         try readLimits(&extras)
         try readTLS(&extras, &words)

@@ -63,8 +63,8 @@ enum CurlOption {
     ]
 
     private static let ofCredentials: [String: CurlOption] = [
-        "--user": .value("--user"), "--digest": .flag("--auth-type=challenge"), "--ntlm": .flag("--auth-type=challenge"),
-        "--negotiate": .flag("--auth-type=challenge"), "--anyauth": .flag("--auth-type=challenge"), "--oauth2-bearer": .value("--token"),
+        "--user": .value("--user"), "--basic": .state, "--digest": .state, "--ntlm": .state, "--negotiate": .state, "--anyauth": .state,
+        "--oauth2-bearer": .value("--token"),
         "--aws-sigv4": .text, "--netrc": .flag("--netrc"), "--netrc-file": .file, "--netrc-optional": .state,
     ]
 

@@ -48,7 +48,7 @@ extension CurlOption {
     /// concerns other protocols than HTTP, for whose URLs curl does not look at it.
     static let without: [String: CurlOption] = {
         let flags = """
-            basic ssl ssl-reqd ftp-ssl ftp-ssl-reqd ca-native proxy-ca-native proxy-basic socks5-basic no-npn npn alpn sessionid \
+            ssl ssl-reqd ftp-ssl ftp-ssl-reqd ca-native proxy-ca-native proxy-basic socks5-basic no-npn npn alpn sessionid \
             no-sessionid no-progress-meter progress-meter progress-bar no-buffer buffer styled-output disable trace-time trace-ids use-ascii \
             tcp-nodelay parallel-immediate suppress-connect-headers metalink sslv2 sslv3 false-start ssl-no-revoke ssl-revoke-best-effort \
             ssl-auto-client-cert proxy-ssl-allow-beast proxy-ssl-auto-client-cert append compressed-ssh disable-eprt disable-epsv eprt \

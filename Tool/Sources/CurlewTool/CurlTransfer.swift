@@ -30,6 +30,7 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
         if let outcome = setup.checkFiles(extras.files) { return outcome }
         guard !sink.isSkipped else { return .success }
         if extras.trustsLocations { setup.trustLocations() }
+        if let schemes = extras.challenges { setup.answerOnly(schemes) }
         var outcome = openHeadFile() ?? .success
         if outcome.status == .success { outcome = await attempts() }
         report.outcome = outcome

@@ -61,6 +61,13 @@ extension TransferSetup {
         }
     }
 
+    /// Answers no challenges but those of some schemes.
+    func answerOnly(_ schemes: Set<String>) {
+        manager.delegate.onChallenge { _, challenge in
+            schemes.contains(challenge.protectionSpace.authenticationMethod) ? .performDefaultHandling : .rejectProtectionSpace
+        }
+    }
+
     /// Sends the credentials to each place that a redirect leads to.
     func trustLocations() {
         let secrets = headers.filter { ["authorization", "cookie"].contains($0.name.lowercased()) }
