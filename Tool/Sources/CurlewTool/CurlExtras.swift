@@ -49,6 +49,8 @@ struct CurlExtras: Sendable {
     var retries = Retries()
     /// Whether the body of a response with an error's status is not written.
     var hidesErrors = false
+    /// Whether a response with an error's status is a failure.
+    var failsOnErrors = false
     /// Whether the heads are written before the body, as they were received.
     var writesHeads = false
     /// Where the heads are written, too.

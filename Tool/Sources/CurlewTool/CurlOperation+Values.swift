@@ -10,6 +10,7 @@ extension CurlOperation {
         var extras = extras
         var words: [String] = []
         extras.hidesErrors = flags.contains("--fail")
+        extras.failsOnErrors = extras.hidesErrors || flags.contains("--fail-with-body")
         extras.writesHeads = !flags.isDisjoint(with: ["--show-headers", "--include", "--head"])
         extras.headFile = values["--dump-header"]
         extras.trustsLocations = flags.contains("--location-trusted")

@@ -55,7 +55,7 @@ enum CurlOption {
         "--compressed": .state, "--time-cond": .item, "--etag-save": .file, "--etag-compare": .file, "--config": .file,
         "--variable": .item, "--next": .next, "--disallow-username-in-url": .state, "--junk-session-cookies": .state,
         // Redirects, failures and limits.
-        "--location": .state, "--location-trusted": .state, "--max-redirs": .text, "--fail": .state, "--fail-with-body": .nothing,
+        "--location": .state, "--location-trusted": .state, "--max-redirs": .text, "--fail": .state, "--fail-with-body": .state,
         "--fail-early": .state, "--max-time": .value("--timeout"), "--connect-timeout": .value("--connect-timeout"),
         "--retry": .text, "--retry-delay": .text, "--retry-max-time": .text, "--retry-connrefused": .state, "--retry-all-errors": .state,
         "--limit-rate": .text, "--speed-limit": .text, "--speed-time": .text, "--max-filesize": .text, "--parallel": .state,

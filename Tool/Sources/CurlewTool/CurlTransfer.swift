@@ -51,7 +51,7 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
     private func isFailure(_ outcome: Outcome) -> Bool {
         switch outcome.status {
         case .success: false
-        case .clientError, .serverError: extras.hidesErrors
+        case .clientError, .serverError: extras.failsOnErrors
         case .redirect: lastError != nil
         default: true
         }
@@ -106,7 +106,7 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
         let status = lastError == nil ? report.heads.last?.statusCode ?? 0 : 0
         let isTransient =
             lastError.map(isTransient)
-            ?? ([408, 429, 500, 502, 503, 504, 522, 524].contains(status) || extras.retries.repeatsAllErrors && extras.hidesErrors)
+            ?? ([408, 429, 500, 502, 503, 504, 522, 524].contains(status) || extras.retries.repeatsAllErrors && extras.failsOnErrors)
         guard isTransient else { return nil }
         let usual = extras.retries.delay ?? .seconds(min(1 << min(number, 10), 600))
         let asked =
