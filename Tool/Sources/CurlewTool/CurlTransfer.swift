@@ -216,7 +216,12 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
 
         /// Whether the file has all of it already, as far as the sizes say.
         private func isComplete(_ head: ResponseHead) -> Bool {
-            transfer.sink.offset > 0 && head.value(for: "Content-Length") == "\(transfer.sink.offset)"
+            head.statusCode == 200 && head.value(for: "Content-Length") == "\(transfer.sink.offset)"
+        }
+
+        /// Whether the body is what follows the bytes of the file.
+        private func isContinued(_ head: ResponseHead) -> Bool {
+            head.statusCode == 206 && head.value(for: "Content-Range")?.lowercased().hasBytePrefix("bytes \(transfer.sink.offset)-") == true
         }
 
         private mutating func check(_ head: ResponseHead?) throws {
@@ -227,7 +232,8 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
                 isWritten = false
                 throw Refusal.tooLarge(limit)
             }
-            if transfer.sink.offset > 0, head.statusCode == 200, !isComplete(head) {
+            // The status of an error says more.
+            if transfer.sink.offset > 0, head.statusCode < 300, !isContinued(head), !isComplete(head) {
                 isWritten = false
                 throw Refusal.noRanges
             }
@@ -236,7 +242,9 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
         private func isBodyWritten(_ head: ResponseHead?) -> Bool {
             guard let head else { return true }
             if transfer.extras.hidesErrors, head.statusCode >= 400 { return false }
-            if transfer.sink.offset > 0, head.statusCode == 416 || head.statusCode == 200 && isComplete(head) { return false }
+            // Not even an empty body: the file is what the server has.
+            if head.statusCode == 304 { return false }
+            if transfer.sink.offset > 0, !isContinued(head) { return false }
             guard let condition = transfer.extras.condition, head.statusCode == 200, let text = head.value(for: "Last-Modified"),
                 let date = CurlTimeCondition.date(text)
             else { return true }
