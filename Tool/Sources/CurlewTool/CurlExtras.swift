@@ -55,6 +55,8 @@ struct CurlExtras: Sendable {
     var writesHeads = false
     /// Where the heads are written, too.
     var headFile: String?
+    /// Whether an earlier URL of the operation writes heads to the same file.
+    var appendsHeads = false
     var isVerbose = false
     var isSilent = false
     var showsErrors = true

@@ -264,6 +264,7 @@ struct CurlOperation {
         var command = CurlCommand(words: words + [method, target] + items + defaultFields(hasBody: hasBody, upload), parts: parts)
         command.note = note
         command.extras = extras
+        command.extras.appendsHeads = index > 0
         if !isQuery { command.extras.body = body }
         command.extras.output = try output(extras.output, index, target)
         if command.extras.output.offset != 0, upload != nil {

@@ -42,6 +42,8 @@ struct CurlRun: Sendable {
         for command in commands {
             for path in command.extras.cookieFiles { try load(path, command.extras) }
         }
+        // Each transfer appends its heads. What can't be cut, such as a pipe, is opened as it is.
+        for command in commands where !command.extras.appendsHeads { command.extras.headFile.map { _ = truncate($0, 0) } }
         let limit = parallel
         let all = jobs
         let outcomes = await Tool.stoppable(timeout: nil) {

@@ -63,7 +63,7 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
             headOutput = .standard
             return nil
         }
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else { return Outcome(FileFailure(path: path, code: errno)) }
         headOutput = Output(descriptor: descriptor)
         return nil
