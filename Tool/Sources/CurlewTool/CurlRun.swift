@@ -46,10 +46,15 @@ struct CurlRun: Sendable {
         for command in commands where !command.extras.appendsHeads { command.extras.headFile.map { _ = truncate($0, 0) } }
         let limit = parallel
         let all = jobs
-        let outcomes = await Tool.stoppable(timeout: nil) {
-            limit > 1 && all.count > 1 ? await runParallel(all, limit) : await runInOrder(all)
+        return await Tool.stoppable(timeout: nil) {
+            let outcome = limit > 1 && all.count > 1 ? await runParallel(all, limit) : await runInOrder(all)
+            do {
+                for path in Set(commands.compactMap(\.extras.cookieJar)).sorted() { try save(path) }
+            } catch {
+                return Outcome(error)
+            }
+            return outcome
         }
-        return outcomes
     }
 
     private func runInOrder(_ jobs: [Job]) async -> Outcome {
@@ -107,13 +112,7 @@ struct CurlRun: Sendable {
         } catch {
             return Outcome(error)
         }
-        let outcome = await CurlTransfer(arguments: arguments, plan: job.plan, setup: setup, extras: extras).run()
-        do {
-            if let path = extras.cookieJar { try save(path) }
-        } catch {
-            return Outcome(error)
-        }
-        return outcome
+        return await CurlTransfer(arguments: arguments, plan: job.plan, setup: setup, extras: extras).run()
     }
 
     // MARK: Cookies
@@ -137,14 +136,25 @@ struct CurlRun: Sendable {
     private func save(_ path: String) throws {
         let data = Data(try cookies.exportNetscape().utf8)
         guard path != "-" else { return try Output.standard.write(data) }
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        var status = stat()
+        let isThere = lstat(path, &status) == 0
+        // A file is replaced in one step; a link, a pipe or a device stays what it is.
+        let isReplaced = !isThere || status.st_mode & S_IFMT == S_IFREG
+        let name = isReplaced ? "\(path).\(UUID().uuidString)" : path
+        let mode = isThere ? status.st_mode & 0o777 | 0o600 : 0o600
+        let descriptor = open(name, O_WRONLY | O_CREAT | (isReplaced ? O_EXCL : O_TRUNC) | O_CLOEXEC, mode)
         guard descriptor >= 0 else { throw FileFailure(path: path, code: errno) }
-        defer { close(descriptor) }
         do throws(Output.Failure) {
+            defer { close(descriptor) }
             try Output(descriptor: descriptor).write(data)
         } catch {
+            if isReplaced { unlink(name) }
             throw FileFailure(path: path, code: error.code)
         }
+        guard isReplaced, rename(name, path) != 0 else { return }
+        let code = errno
+        unlink(name)
+        throw FileFailure(path: path, code: code)
     }
 }
 
