@@ -54,6 +54,8 @@ private enum RealCurl {
             case "/none": response = ServerResponse(status: 404, headers: [], body: .data(Data("none\n".utf8)))
             case "/tag":
                 response.headers += [ServerField("ETag", "\"a b\""), ServerField("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]
+            case "/unmodified": response = .status(304, headers: [])
+            case "/unmet": response = ServerResponse(status: 412, headers: [], body: .data(Data("unmet\n".utf8)))
             case "/named": response.headers += [ServerField("Content-Disposition", "attachment; filename=\"given.txt\"")]
             case "/range":
                 let all = Array("0123456789".utf8)
@@ -137,6 +139,9 @@ private enum RealCurl {
             ["-s", "-C", "-", "-o", "part", "URLrange"], ["-s", "-C", "3", "-o", "part", "URLrange"],
             ["-s", "-C", "-", "-o", "part", "URLx"],
             ["-s", "--max-filesize", "3", "-o", "b", "URLx"],
+            ["-s", "-z", "20010203", "-o", "text.txt", "URLunmodified"], ["-s", "-z", "-20010203", "-o", "text.txt", "URLunmet"],
+            ["-s", "--etag-compare", "tag", "-o", "text.txt", "URLunmodified"],
+            ["-s", "-D", "heads", "-o", "a", "URLx", "-o", "b", "URLnone"], ["-s", "-r", "7", "URLrange"],
             // Others.
             ["-s", "-K", "config", "URLx?z"], ["-s", "--retry", "2", "URLnone"], ["-s", "--path-as-is", "URLa/../b"], ["-s", "URLa/../b"],
             ["-s", "--connect-to", "example.test:80:URL", "URLx"], ["-s", "--connect-to", "::127.0.0.1:", "URLx"],
