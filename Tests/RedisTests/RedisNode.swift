@@ -281,6 +281,14 @@ struct ClusterGroup {
 
     static func id(_ client: RedisClient) async throws -> String { try await client.run(["CLUSTER", "MYID"]).text ?? "" }
 
+    /// The greatest epoch that a node knows.
+    private static func epoch(_ client: RedisClient) async throws -> Int {
+        let lines = try await client.run(["CLUSTER", "INFO"]).text?.split(whereSeparator: \.isNewline) ?? []
+        let line = lines.first { $0.hasPrefix("cluster_current_epoch:") }
+        guard let epoch = line?.split(separator: ":").last.flatMap({ Int($0) }) else { throw TestError("a node has no epoch") }
+        return epoch
+    }
+
     /// A configuration with two of the nodes, a replica first.
     func configuration(timeout: Duration = .seconds(5)) -> RedisConfiguration {
         var configuration = RedisConfiguration(.cluster([nodes[5].address, nodes[0].address]))
@@ -302,6 +310,12 @@ struct ClusterGroup {
             _ = try await from.run(
                 ["MIGRATE", "127.0.0.1", .number(destination.port), "", 0, 5_000, "KEYS"] + keys.map { .text($0) })
         }
+        // The new owner takes the epoch after the greatest that it knows: with that of the present one, both would claim the slot.
+        let known = await becomesTrue {
+            guard let last = try? await Self.epoch(from), let known = try? await Self.epoch(to) else { return false }
+            return known >= last
+        }
+        guard known else { throw TestError("a node does not hear of the others") }
         _ = try await to.run(["CLUSTER", "SETSLOT", .number(slot), "NODE", .text(destinationID)])
         _ = try await from.run(["CLUSTER", "SETSLOT", .number(slot), "NODE", .text(destinationID)])
     }
