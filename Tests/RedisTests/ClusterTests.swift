@@ -74,12 +74,12 @@ import Testing
             #expect(await eventually { (try? theirs.cookies())?.map(\.value) == ["1"] })
             try mine.set(Cookie(name: "a", value: "2", domain: "example.org"))
             #expect(await eventually { (try? theirs.cookies())?.map(\.value) == ["2"] })
-            let told = Log<SharedChange>()
-            let subscription = RedisPolicyState(other, name: name).subscribe { told.append($0) }
+            let seen = Log<SharedChange>()
+            let subscription = RedisPolicyState(other, name: name).subscribe { seen.append($0) }
             #expect(
                 await becomesTrue {
                     RedisPolicyState(client, name: name).tell(SharedChange(.breakerOpened, policy: "p", group: "g", lasting: .seconds(5)))
-                    return told.count > 0
+                    return seen.count > 0
                 })
             retained += [mine, theirs, subscription] as [any Sendable]
         }

@@ -89,7 +89,7 @@ private let millisecond: Nanoseconds = 1_000_000
         topology.failed(0, .silent)
         #expect(topology.master == node(1))
         #expect(topology.failure == nil)
-        // The only one that responds is believed, with whatever epoch it has: it may have been set up again.
+        // The only one that responds is believed, with any epoch: it may have been set up again.
         topology.answered(1, Answer(master: node(2), epoch: 0))
         #expect(topology.master == node(2))
     }
