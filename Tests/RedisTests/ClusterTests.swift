@@ -12,7 +12,7 @@ import Testing
 /// A cluster of real servers.
 @Suite(.enabled(if: RedisServer.isInstalled), .timeLimit(.minutes(3))) struct ClusterTests {
     @Test("each store works in a cluster, with keys on all of its nodes") func stores() async throws {
-        let group = try await ClusterGroup()
+        let group = try await ClusterGroup(timeout: 5_000)
         let (client, other) = (try RedisClient(group.configuration()), try RedisClient(group.configuration()))
         #expect(await client.becomesReady())
         let storage = RedisCacheStorage(client)
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test("messages by slot arrive at other processes: cookies and breakers are shared") func channels() async throws {
-        let group = try await ClusterGroup()
+        let group = try await ClusterGroup(timeout: 5_000)
         let (client, other) = (try RedisClient(group.configuration()), try RedisClient(group.configuration()))
         #expect(await client.becomesReady())
         var retained: [any Sendable] = []
