@@ -51,11 +51,46 @@ extension RedisChannel {
     }
 }
 
+/// A connection on which the server sends by itself, and which is lost if nothing arrives.
+protocol ListeningChannel: RedisChannel {
+    var liveness: Liveness { get set }
+}
+
+extension ListeningChannel {
+    var nextTime: Nanoseconds? { connection.isReady ? liveness.nextTime : connection.nextTime }
+
+    /// Checks a silent connection by PING, and ends one that does not respond to that.
+    func advance(_ now: Nanoseconds) {
+        self.now = now
+        connection.advance(now)
+        guard connection.isReady else { return }
+        switch liveness.advance(now) {
+        case .none: break
+        case .fail: connection.fail(.silent, now)
+        case .ping:
+            connection.append(["PING"])
+            connection.flush(now)
+        }
+    }
+}
+
 extension RedisError.Reason {
     /// What a server has responded to one of the first commands. It repeats the arguments of a command that it does not know, and those of
     /// `AUTH` are secret.
     static func rejection(_ message: String) -> Self {
         .rejected(message.firstScalarRange(of: ", with args").map { String(message[..<$0.lowerBound]) } ?? message)
+    }
+}
+
+extension RedisError {
+    /// Why a question could not be answered.
+    var reason: Reason {
+        switch self {
+        case .unavailable(_, let reason), .connectionLost(_, let reason): reason
+        case .timedOut: .silent
+        case .refused(_, let code, let message): .rejected("\(code) \(message)")
+        default: .closed
+        }
     }
 }
 

@@ -395,16 +395,4 @@ extension RedisNodes: SentinelChannelOwner {
 
     func didSwitch(_ channel: SentinelChannel) { sentinelTopology?.announced(MonotonicTime.now()) }
 }
-
-extension RedisError {
-    /// Why a question could not be answered.
-    fileprivate var reason: Reason {
-        switch self {
-        case .unavailable(_, let reason), .connectionLost(_, let reason): reason
-        case .timedOut: .silent
-        case .refused(_, let code, let message): .rejected("\(code) \(message)")
-        default: .closed
-        }
-    }
-}
 #endif

@@ -13,7 +13,7 @@ protocol SentinelChannelOwner: AnyObject {
 }
 
 /// The connection to a sentinel: receives what it announces, and asks it for the master. Confined to the client's thread.
-final class SentinelChannel: RedisChannel {
+final class SentinelChannel: ListeningChannel {
     private static let announcements = "+switch-master"
 
     let connection: RedisConnection
@@ -21,7 +21,7 @@ final class SentinelChannel: RedisChannel {
     private let master: String
     private let isMasterSecure: Bool
     private weak var owner: (any SentinelChannelOwner)?
-    private var liveness: Liveness
+    var liveness: Liveness
     /// Whether a question has no answer yet.
     private var isAsking = false
     /// The first part of the answer.
@@ -52,21 +52,6 @@ final class SentinelChannel: RedisChannel {
         // A connection with subscriptions takes no other commands in RESP2. What is announced in between is in the answer.
         for command in [["UNSUBSCRIBE"]] + question { connection.append(command) }
         connection.flush(now)
-    }
-
-    var nextTime: Nanoseconds? { connection.isReady ? liveness.nextTime : connection.nextTime }
-
-    func advance(_ now: Nanoseconds) {
-        self.now = now
-        connection.advance(now)
-        guard connection.isReady else { return }
-        switch liveness.advance(now) {
-        case .none: break
-        case .fail: connection.fail(.silent, now)
-        case .ping:
-            connection.append(["PING"])
-            connection.flush(now)
-        }
     }
 
     func stop() { connection.stop() }

@@ -24,13 +24,13 @@ struct Subscription: Sendable {
 }
 
 /// The connection of the subscriptions to a server, established with the first one. Confined to the client's thread.
-final class SubscriptionChannel: RedisChannel {
+final class SubscriptionChannel: ListeningChannel {
     let connection: RedisConnection
     private let isInCluster: Bool
     private var subscriptions: [Int: Subscription] = [:]
     /// The channels that were subscribed to on this connection, and whether the server has confirmed that.
     private var channels: [String: Bool] = [:]
-    private var liveness: Liveness
+    var liveness: Liveness
     /// Whether the server has messages by slot (`SPUBLISH`, from 7.0 on): known by the variable of scripts by which they choose it too.
     private var hasSlots = false
     var now: Nanoseconds = 0
@@ -88,23 +88,6 @@ final class SubscriptionChannel: RedisChannel {
         let sharded = Set(subscriptions.filter { isBySlot($0) }.map(\.channel))
         for name in sharded { connection.append(["SSUBSCRIBE", .text(name)]) }
         for name in plain.union(sharded) { channels[name] = false }
-    }
-
-    /// The time at which ``advance(_:)`` has something to do.
-    var nextTime: Nanoseconds? { connection.isReady ? liveness.nextTime : connection.nextTime }
-
-    /// Checks a silent connection by PING, and ends one that does not respond to that.
-    func advance(_ now: Nanoseconds) {
-        self.now = now
-        connection.advance(now)
-        guard connection.isReady else { return }
-        switch liveness.advance(now) {
-        case .none: break
-        case .fail: connection.fail(.silent, now)
-        case .ping:
-            connection.append(["PING"])
-            connection.flush(now)
-        }
     }
 
     /// Ends for good.
