@@ -9,7 +9,7 @@ import Testing
 @testable import CurlewRedis
 
 /// A process of redis-server on a port of loopback: a server, a sentinel or a node of a cluster. Ends with its last reference.
-final class RedisNode: Sendable {
+final class RedisNode: ServerProcess {
     /// The files of TLS, as options of servers and lines of sentinels.
     struct Security: Sendable {
         let authority: CertificateAuthority
@@ -41,7 +41,7 @@ final class RedisNode: Sendable {
     private let arguments: [String]
     /// What the output has when it is ready.
     private let readiness: String
-    private let process: Lock<ChildProcess>
+    let process: Lock<ChildProcess>
 
     var address: RedisConfiguration.Address {
         security == nil ? .tcp(host: "127.0.0.1", port: port) : .tls(host: "127.0.0.1", port: port)
@@ -88,16 +88,6 @@ final class RedisNode: Sendable {
             output.append(line)
         }
         throw TestError("redis-server ended before it was ready: \(output.suffix(3))")
-    }
-
-    /// Stops the process without ending it, or lets it continue.
-    func send(_ signal: Int32) { process.withLock { $0.send(signal) } }
-
-    /// Kills the process, and waits for its end.
-    func kill() async {
-        let process = process.withLock { $0 }
-        process.send(SIGKILL)
-        _ = await process.finish()
     }
 
     /// Starts it again after its end, without what it knew.

@@ -7,13 +7,30 @@ import CurlewTesting
 import CurlewTransport
 import Testing
 
+/// A server in a process of its own.
+protocol ServerProcess: Sendable {
+    var process: Lock<ChildProcess> { get }
+}
+
+extension ServerProcess {
+    /// Stops the process without ending it, or lets it continue.
+    func send(_ signal: Int32) { process.withLock { $0.send(signal) } }
+
+    /// Kills the process, and waits for its end.
+    func kill() async {
+        let process = process.withLock { $0 }
+        process.send(SIGKILL)
+        _ = await process.finish()
+    }
+}
+
 /// A Redis server of a test's own, on a Unix socket in a temporary directory, and over TLS if it is to be. Ends with its last reference.
-final class RedisServer: Sendable {
+final class RedisServer: ServerProcess {
     /// Whether tests that need a server run: they are skipped where none is installed, unless servers are required.
     static let isInstalled = Servers.areRequired || ChildProcess.path(of: "redis-server") != nil
 
     let directory: TemporaryDirectory
-    private let process: Lock<ChildProcess>
+    let process: Lock<ChildProcess>
     private let options: [String]
     /// The port of TLS, and who has issued the certificate; `nil` without TLS.
     let secure: (port: Int, authority: CertificateAuthority)?
@@ -76,16 +93,6 @@ final class RedisServer: Sendable {
     }
 
     func client(timeout: Duration = .seconds(5)) throws -> RedisClient { try RedisClient(configuration(timeout: timeout)) }
-
-    /// Stops the server's process without ending it, or lets it continue.
-    func send(_ signal: Int32) { process.withLock { $0.send(signal) } }
-
-    /// Kills the server, and waits for its end.
-    func kill() async {
-        let process = process.withLock { $0 }
-        process.send(SIGKILL)
-        _ = await process.finish()
-    }
 
     /// Starts it again, without what it knew.
     func restart() async throws {

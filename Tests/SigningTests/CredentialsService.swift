@@ -104,3 +104,13 @@ extension AWSCredentials {
             expiration: Date(timeIntervalSince1970: time))
     }
 }
+
+/// Why a provider has no credentials; `nil` if it has.
+func failure(of provider: any AWSCredentialsProvider) async -> AWSCredentialsError? {
+    do {
+        _ = try await provider.credentials()
+        return nil
+    } catch {
+        return error as? AWSCredentialsError
+    }
+}

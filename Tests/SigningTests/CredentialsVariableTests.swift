@@ -13,15 +13,6 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private static func error(of provider: any AWSCredentialsProvider) async -> AWSCredentialsError? {
-        do {
-            _ = try await provider.credentials()
-            return nil
-        } catch {
-            return error as? AWSCredentialsError
-        }
-    }
-
     private static func error<Value>(_ body: () throws(AWSCredentialsError) -> Value) -> AWSCredentialsError? {
         do {
             _ = try body()
@@ -91,23 +82,23 @@ import Testing
             "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file.path,
         ]
         let provider = AWSContainerCredentials(environment: variables)
-        guard case .refused(_, status: 400, code: nil)? = await Self.error(of: provider) else {
+        guard case .refused(_, status: 400, code: nil)? = await failure(of: provider) else {
             Issue.record("no refusal")
             return
         }
         for (text, isUsable) in [(" user\r\n", true), ("", false), ("\n", false), (String(repeating: "a", count: 65_537), false)] {
             try Data(text.utf8).write(to: file)
-            let error = await Self.error(of: AWSContainerCredentials(environment: variables))
+            let error = await failure(of: AWSContainerCredentials(environment: variables))
             #expect(isUsable ? error == nil : error == .unreadableFile(file.path, "the file \"\(file.path)\" has no token"))
         }
         try Data("user".utf8).write(to: file)
         #expect(try await provider.credentials().accessKeyID == "AKIDuser")
         try Data("us\ner".utf8).write(to: file)
         #expect(
-            await Self.error(of: AWSContainerCredentials(environment: variables))
+            await failure(of: AWSContainerCredentials(environment: variables))
                 == .invalidVariable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"))
         variables["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"] = directory.file("none").path
-        guard case .unreadableFile? = await Self.error(of: AWSContainerCredentials(environment: variables)) else {
+        guard case .unreadableFile? = await failure(of: AWSContainerCredentials(environment: variables)) else {
             Issue.record("no error")
             return
         }
@@ -115,7 +106,7 @@ import Testing
         #expect(try await AWSContainerCredentials(environment: variables).credentials().accessKeyID == "AKIDuser")
         variables["AWS_CONTAINER_AUTHORIZATION_TOKEN"] = "us\r\ner"
         #expect(
-            await Self.error(of: AWSContainerCredentials(environment: variables)) == .invalidVariable("AWS_CONTAINER_AUTHORIZATION_TOKEN"))
+            await failure(of: AWSContainerCredentials(environment: variables)) == .invalidVariable("AWS_CONTAINER_AUTHORIZATION_TOKEN"))
     }
 
     // MARK: Instance
@@ -128,10 +119,10 @@ import Testing
         #expect(try AWSInstanceCredentials.url(in: [name: "http://localhost:1338/", "\(name)_MODE": "x"]) == "http://localhost:1338")
         for variables in [["\(name)_MODE": "x"], [name: "localhost"], [name: "file:///etc"], [name: "http://a@b"], [name: "http://a?b"]] {
             let wrong = variables.keys.first
-            #expect(await Self.error(of: AWSInstanceCredentials(environment: variables)) == wrong.map { .invalidVariable($0) })
+            #expect(await failure(of: AWSInstanceCredentials(environment: variables)) == wrong.map { .invalidVariable($0) })
         }
         for number in ["0", "-1", "x", "3601"] {
-            let error = await Self.error(of: AWSInstanceCredentials(environment: ["AWS_METADATA_SERVICE_TIMEOUT": number]))
+            let error = await failure(of: AWSInstanceCredentials(environment: ["AWS_METADATA_SERVICE_TIMEOUT": number]))
             #expect(error == .invalidVariable("AWS_METADATA_SERVICE_TIMEOUT"))
         }
     }
@@ -143,7 +134,7 @@ import Testing
         func error(_ responses: [ServerResponse], at url: String? = nil) async -> AWSCredentialsError? {
             answers.update { $0 = responses }
             let variables = ["AWS_EC2_METADATA_SERVICE_ENDPOINT": url ?? server.url("")]
-            return await Self.error(of: AWSInstanceCredentials(environment: variables, timeout: .seconds(30), attempts: 1))
+            return await failure(of: AWSInstanceCredentials(environment: variables, timeout: .seconds(30), attempts: 1))
         }
         let place = "the instance endpoint at http://127.0.0.1:\(server.port)"
         for status in [403, 404, 405] {
@@ -168,15 +159,15 @@ import Testing
 
     @Test func `a web identity needs a role and a name of a session`() async throws {
         var variables = ["AWS_WEB_IDENTITY_TOKEN_FILE": "/none", "AWS_ROLE_ARN": ""]
-        #expect(await Self.error(of: AWSWebIdentityCredentials(environment: variables)) == .invalidVariable("AWS_ROLE_ARN"))
+        #expect(await failure(of: AWSWebIdentityCredentials(environment: variables)) == .invalidVariable("AWS_ROLE_ARN"))
         variables["AWS_ROLE_ARN"] = "arn"
         for name in ["a", "a b", String(repeating: "a", count: 65)] {
             variables["AWS_ROLE_SESSION_NAME"] = name
-            #expect(await Self.error(of: AWSWebIdentityCredentials(environment: variables)) == .invalidVariable("AWS_ROLE_SESSION_NAME"))
+            #expect(await failure(of: AWSWebIdentityCredentials(environment: variables)) == .invalidVariable("AWS_ROLE_SESSION_NAME"))
         }
         variables["AWS_ROLE_SESSION_NAME"] = nil
         #expect(
-            await Self.error(of: AWSWebIdentityCredentials(environment: variables))
+            await failure(of: AWSWebIdentityCredentials(environment: variables))
                 == .unreadableFile("/none", "the file \"/none\" does not exist"))
     }
 
@@ -216,7 +207,7 @@ import Testing
         }
         defer { server.stop() }
         let provider = try service.provider(at: server.url(""), in: directory, attempts: 3)
-        guard case .refused(_, status: 400, code)? = await Self.error(of: provider) else {
+        guard case .refused(_, status: 400, code)? = await failure(of: provider) else {
             Issue.record("no refusal")
             return
         }
@@ -241,7 +232,7 @@ import Testing
         ]
         #expect(try await AWSWebIdentityCredentials(environment: variables, options: options).credentials().accessKeyID == "AKIDuser")
         guard
-            case .refused(_, status: 400, code: nil)? = await Self.error(
+            case .refused(_, status: 400, code: nil)? = await failure(
                 of: AWSContainerCredentials(environment: variables, options: options))
         else {
             Issue.record("the server was not asked")

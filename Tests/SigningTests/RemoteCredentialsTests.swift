@@ -13,15 +13,6 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private static func error(of provider: any AWSCredentialsProvider) async -> AWSCredentialsError? {
-        do {
-            _ = try await provider.credentials()
-            return nil
-        } catch {
-            return error as? AWSCredentialsError
-        }
-    }
-
     @Test(arguments: CredentialsService.allCases) func `two users at once are served each their own, by one request each`(
         service: CredentialsService
     ) async throws {
@@ -92,7 +83,7 @@ import Testing
         }
         defer { server.stop() }
         let provider = try service.provider(at: server.url(""), user: "s3cr3t\(service)", in: directory, timeout: .seconds(1), attempts: 2)
-        let error = try #require(await Self.error(of: provider))
+        let error = try #require(await failure(of: provider))
         guard case .unreachable(let place, let reason) = error else {
             Issue.record("\(error)")
             return
@@ -115,7 +106,7 @@ import Testing
         }
         defer { server.stop() }
         let place = try service.provider(at: server.url(""), in: directory, attempts: 2)
-        guard case .refused(_, status: 503, code: nil)? = await Self.error(of: place) else {
+        guard case .refused(_, status: 503, code: nil)? = await failure(of: place) else {
             Issue.record("no refusal")
             return
         }
@@ -132,7 +123,7 @@ import Testing
         let place = other.url("/creds/user")
         let server = try service.server { _, _ in .redirect(to: place, status: status) }
         defer { server.stop() }
-        guard case .refused(_, status: status, code: nil)? = await Self.error(of: try service.provider(at: server.url(""), in: directory))
+        guard case .refused(_, status: status, code: nil)? = await failure(of: try service.provider(at: server.url(""), in: directory))
         else {
             Issue.record("no refusal")
             return
@@ -162,7 +153,7 @@ import Testing
         ]
         for (index, (response, isExpected)) in cases.enumerated() {
             answer.update { $0 = response }
-            let error = await Self.error(of: try service.provider(at: server.url(""), user: "s3cr3tuser", in: directory))
+            let error = await failure(of: try service.provider(at: server.url(""), user: "s3cr3tuser", in: directory))
             #expect(error.map(isExpected) == true, "\(index): \(String(describing: error))")
             #expect(error?.description.contains("s3cr3t") == false, "\(index)")
         }
@@ -182,7 +173,7 @@ import Testing
         let expected = abs(offset) < 60 ? 3600 + offset : 3600
         #expect(try abs(#require(credentials.expiration).timeIntervalSinceNow - expected) < 20)
         lifetime.update { $0 = -90 }
-        guard case .expired(let date)? = await Self.error(of: try service.provider(at: server.url(""), in: directory)) else {
+        guard case .expired(let date)? = await failure(of: try service.provider(at: server.url(""), in: directory)) else {
             Issue.record("not expired")
             return
         }
@@ -207,7 +198,7 @@ import Testing
             as [(String, String?)]
         {
             answer.update { $0 = refusal(sent) }
-            guard case .refused(_, _, let code)? = await Self.error(of: try service.provider(at: server.url(""), in: directory)) else {
+            guard case .refused(_, _, let code)? = await failure(of: try service.provider(at: server.url(""), in: directory)) else {
                 Issue.record("no refusal")
                 continue
             }
