@@ -73,6 +73,31 @@ import Testing
         #expect(session.clock.elapsed == .seconds(10) && session.count == 2)
     }
 
+    // A5.1: × the session's clock
+    @Test func `time does not pass while a policy decides`() async throws {
+        let (isDeciding, isAdvanced) = (Lock(false), Lock(false))
+        var limiter = Self.limiter
+        limiter.group = .named { request in
+            guard request.url.hasSuffix("b") else { return "all" }
+            isDeciding.withLock { $0 = true }
+            // Were time to pass meanwhile, the refusal would name a time from before.
+            let start = ContinuousClock.now
+            while !isAdvanced.withLock({ $0 }), start.duration(to: .now) < .milliseconds(200) { usleep(1_000) }
+            return "all"
+        }
+        let session = ScriptedSession(Resilience(rateLimiter: limiter), interceptor: RetryPolicy())
+        async let first = session.request().serializingData().value
+        await session.exchange(0).respond()
+        _ = try await first
+        async let second = session.request("b", options: options).serializingData().value
+        #expect(await eventually { isDeciding.withLock { $0 } })
+        await session.clock.advance(by: .seconds(1))
+        isAdvanced.withLock { $0 = true }
+        try await session.clock.advance(toWaitAt: .seconds(10))
+        await session.exchange(1).respond()
+        #expect(try await second.isEmpty)
+    }
+
     // A5.1: × hedging
     @Test func `a refused request has no second attempt, and one after its wait`() async throws {
         let hedging = Hedging(after: .fixed(.seconds(1)), extra: 1)

@@ -46,6 +46,8 @@ public final class SessionTask: Sendable {
         var isHandedOver = false
         /// That of the current exchange; `nil` before its start, and once the task has completed.
         var handle: (any TransferHandle)?
+        /// Whether its start has returned, in which layers may decide by the time. Noted for a session's clock only.
+        var isInTransport = false
         /// A stream's, which takes bytes before its start.
         var stream: (any StreamHandle)?
         /// The current follow-up; `nil` while the task runs the original.
@@ -79,6 +81,9 @@ public final class SessionTask: Sendable {
 
     /// The current state.
     public var state: State { values.withLock { $0.state } }
+
+    /// For a session's clock: whether the current exchange is the transport's alone.
+    var isInTransport: Bool { values.withLock { $0.isInTransport } }
 
     /// The adapted request with which the task began; `nil` for a raw stream.
     public var originalRequest: URLRequest? { original.urlRequest }
@@ -225,12 +230,14 @@ public final class SessionTask: Sendable {
     private func start(_ handle: any TransferHandle, for driver: RequestDriver) {
         let state = values.withLock { progress in
             progress.handle = handle
+            progress.isInTransport = false
             // A call that another thread has made in between found no handle.
             if progress.state == .suspended { handle.setSuspended(true) }
             return progress.state
         }
         if state == .canceling { return completeCancelled(for: driver) }
         handle.start()
+        if driver.session.configuration.clock != nil { values.withLock { $0.isInTransport = true } }
     }
 
     /// Returns the request with TLS if its host is known to want that, and notes it as the current one: what follows from the response

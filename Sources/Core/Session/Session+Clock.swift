@@ -25,7 +25,7 @@ extension RequestDriver {
             case .running:
                 guard let task = state.task else { return waits.busy += 1 }
                 switch task.state {
-                case .running where !state.pendingDecision.isOpen: waits.transferring += 1
+                case .running where task.isInTransport && !state.pendingDecision.isOpen: waits.transferring += 1
                 case .suspended: break
                 case .running, .canceling, .completed: waits.busy += 1
                 }
