@@ -116,7 +116,7 @@ extension CurlewError.RedirectFailureReason: CustomStringConvertible {
         case .insecureDowngrade(let url): "The redirect leads from https to http: \(url.redactedDescription)"
         case .invalidLocation(let location):
             "The redirect's Location is not an http or https URL: \(Redaction.current.url(location).debugDescription)"
-        case .bodyNotRepeatable: "The redirect requires sending the body again, but the body can be sent only once."
+        case .bodyNotRepeatable: "The body would have to be sent again, by a redirect or a retry, but it can be sent only once."
         }
     }
 }

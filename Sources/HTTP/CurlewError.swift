@@ -121,7 +121,7 @@ public enum CurlewError: Error, Sendable {
         case insecureDowngrade(to: URL)
         /// The `Location` is not a URL, or not one with the scheme `http` or `https`.
         case invalidLocation(String)
-        /// The redirect requires sending the body again, but the body can be sent only once.
+        /// The redirect, or a retry, requires sending the body again, but the body can be sent only once.
         case bodyNotRepeatable
     }
 
