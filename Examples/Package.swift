@@ -2,6 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import PackageDescription
 
+// With CURLEW_STRICT, as `.ci/full strict` sets it, the programs are compiled as the strictest client is.
+let strict: [SwiftSetting] =
+    Context.environment["CURLEW_STRICT"] == nil
+    ? []
+    : [
+        .strictMemorySafety(), .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"), .enableUpcomingFeature("InternalImportsByDefault"),
+    ]
+
 // A package of its own, so that nobody who depends on Curlew builds it. `scripts/demo` runs it.
 let package = Package(
     name: "curlew-examples",
@@ -30,78 +39,64 @@ let package = Package(
             name: "DemoServer", dependencies: [.product(name: "CurlewTesting", package: "curlew")], path: "Sources/LoopbackServer"),
         .executableTarget(
             name: "Demo",
-            dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
-        ),
+            dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")]),
         // Requests that are objects: `swift run --package-path Examples requests`.
         .executableTarget(
             name: "Requests",
-            dependencies: ["DemoServer", .product(name: "CurlewRequests", package: "curlew")],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
-        ),
+            dependencies: ["DemoServer", .product(name: "CurlewRequests", package: "curlew")]),
         // Requests that are operations: `swift run --package-path Examples operations`.
         .executableTarget(
             name: "Operations",
-            dependencies: ["DemoServer", .product(name: "CurlewOperations", package: "curlew")],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
-        ),
+            dependencies: ["DemoServer", .product(name: "CurlewOperations", package: "curlew")]),
         // Requests that are values: `swift run --package-path Examples services`.
         .executableTarget(
             name: "Services",
-            dependencies: ["DemoServer", .product(name: "CurlewServices", package: "curlew")],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
-        ),
+            dependencies: ["DemoServer", .product(name: "CurlewServices", package: "curlew")]),
         // A session recorded and drawn: `swift run --package-path Examples waterfall FOLDER`.
         .executableTarget(
             name: "Waterfall",
-            dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewHAR", package: "curlew")],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
-        ),
+            dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewHAR", package: "curlew")]),
         // Programs to copy, each with a README: a worker with a queue, a mirror, a service that delivers webhooks, a chat over
         // WebSocket, a client of a language model.
         .executableTarget(
-            name: "Queue", dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")], exclude: ["README.md"],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+            name: "Queue", dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")], exclude: ["README.md"]),
         .executableTarget(
             name: "Mirror",
             dependencies: [
                 "DemoServer", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewDownloads", package: "curlew"),
             ],
-            exclude: ["README.md"], swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+            exclude: ["README.md"]),
         .executableTarget(
             name: "Webhooks",
             dependencies: [
                 .product(name: "Curlew", package: "curlew"), .product(name: "CurlewResilience", package: "curlew"),
                 .product(name: "CurlewSigning", package: "curlew"), .product(name: "CurlewTesting", package: "curlew"),
             ],
-            exclude: ["README.md"], swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+            exclude: ["README.md"]),
         .executableTarget(
             name: "Chat",
             dependencies: [
                 .product(name: "Curlew", package: "curlew"), .product(name: "CurlewWebSocket", package: "curlew"),
                 .product(name: "CurlewTesting", package: "curlew"),
             ],
-            exclude: ["README.md"], swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+            exclude: ["README.md"]),
         .executableTarget(
             name: "Assistant",
             dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewEvents", package: "curlew")],
-            exclude: ["README.md"], swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+            exclude: ["README.md"]),
         // Programs written for Apple's systems, by one import: each main.swift knows Foundation's API alone, its server is in another file.
         .executableTarget(
-            name: "URLSessionJSON", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+            name: "URLSessionJSON", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")]),
         .executableTarget(
-            name: "URLSessionDownload", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+            name: "URLSessionDownload", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")]),
         .executableTarget(
-            name: "URLSessionUpload", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+            name: "URLSessionUpload", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")]),
         .executableTarget(
-            name: "URLSessionChat", dependencies: [.product(name: "CurlewURLSession", package: "curlew")], exclude: ["room.py"],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+            name: "URLSessionChat", dependencies: [.product(name: "CurlewURLSession", package: "curlew")], exclude: ["room.py"]),
         .executableTarget(
-            name: "URLSessionEvents", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+            name: "URLSessionEvents", dependencies: ["DemoServer", .product(name: "CurlewURLSession", package: "curlew")]),
     ],
     swiftLanguageModes: [.v6]
 )
+
+for target in package.targets { target.swiftSettings = [.enableUpcomingFeature("ExistentialAny")] + strict }
