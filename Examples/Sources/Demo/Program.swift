@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import DemoServer
 
 /// Shows Curlew's main job against a server in this process. Exit status 0 only if all of it worked.
 @main

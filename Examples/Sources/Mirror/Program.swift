@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewDownloads
 import DemoServer
 
 /// Mirrors the site that is named, into a folder that exists:

@@ -162,7 +162,7 @@ actor Journal {
         let lines = try contents.entries.values.map { try Self.line(of: Record(pending: $0.pending)) }
         try file.write(contentsOf: Data(lines.joined()))
         try file.synchronize()
-        guard rename(new.path, url.path) == 0 else { throw Self.systemError }
+        guard unsafe rename(new.path, url.path) == 0 else { throw Self.systemError }
         try Self.synchronizeFolder(of: url)
         self.file = file
         length = contents.bytes
@@ -187,14 +187,14 @@ actor Journal {
 
     /// Opens a file to append to it; one that is created can be read by this user only.
     private static func open(_ url: URL, _ flags: Int32 = 0) throws -> FileHandle {
-        let descriptor = Foundation.open(url.path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | flags, 0o600)
+        let descriptor = unsafe Foundation.open(url.path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | flags, 0o600)
         guard descriptor >= 0 else { throw systemError }
         return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 
     /// Without it, a file that was created or renamed could be gone after a loss of power.
     private static func synchronizeFolder(of url: URL) throws {
-        let descriptor = Foundation.open(url.deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = unsafe Foundation.open(url.deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw systemError }
         try FileHandle(fileDescriptor: descriptor, closeOnDealloc: true).synchronize()
     }
@@ -204,7 +204,7 @@ actor Journal {
     // MARK: Where it runs
 
     private nonisolated let thread = BlockingExecutor()
-    nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe thread.asUnownedSerialExecutor() }
 
     /// Runs the journal on a queue: the threads of tasks must not wait for a disk.
     private final class BlockingExecutor: SerialExecutor {
@@ -212,7 +212,7 @@ actor Journal {
 
         func enqueue(_ job: consuming ExecutorJob) {
             let job = UnownedJob(job)
-            queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+            queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import DemoServer
 
 /// JSON into a type of one's own, with `await`.
 struct DecodingStep: Step {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import DemoServer
 
 /// What was measured of a response.
 struct MetricsStep: Step {

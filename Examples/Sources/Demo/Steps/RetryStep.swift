@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import DemoServer
 
 /// A request that fails twice, and is tried again after a while.
 struct RetryStep: Step {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import DemoServer
 
 /// A chained request whose token an adapter adds.
 struct TokenStep: Step {
