@@ -46,6 +46,7 @@ final class Meter: Sendable {
         "UploadsThatResume.md": "UploadsTests/GuideTests.swift",
         "UsingGraphQL.md": "GraphQLTests/GuideTests.swift",
         "WebSockets.md": "WebSocketTests/GuideTests.swift",
+        "WhichAPI.md": "DocumentationTests/WhichAPITests.swift",
     ]
 
     /// The articles of all products that have code.
