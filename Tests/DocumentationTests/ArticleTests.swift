@@ -261,10 +261,22 @@ final class Meter: Sendable {
         #expect(try await SwiftCompiler.errors(in: program + test) == [])
     }
 
+    @Test(arguments: 1...4) func `a step of the SDK compiles`(number: Int) async throws {
+        #expect(try await SwiftCompiler.errors(in: Self.code("port-sdk-\(number).swift")) == [])
+    }
+
+    @Test func `the SDK's test compiles with the SDK`() async throws {
+        let test = try Self.code("port-sdk-tests.swift").components(separatedBy: "\n")
+            .filter { !$0.hasPrefix("@testable") && !$0.hasPrefix("import Testing") }.joined(separator: "\n")
+            .replacingOccurrences(of: "@Test ", with: "").replacingOccurrences(of: "#expect(", with: "precondition(")
+        #expect(
+            try await SwiftCompiler.errors(in: ["client.swift": Self.code("port-sdk-4.swift"), "test.swift": test], flags: ["-wmo"]) == [])
+    }
+
     @Test func `every file of code is in a step`() throws {
-        let tutorial = try Self.code("../Tutorials/FirstProgram.tutorial")
+        let tutorial = try Self.code("../Tutorials/FirstProgram.tutorial") + Self.code("../Tutorials/PortAnSDK.tutorial")
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.resources.path).filter { $0.hasSuffix(".swift") }
-        #expect(files.count == 7)
+        #expect(files.count == 13)
         for file in files { #expect(tutorial.contains(file), "\(file)") }
     }
 }
