@@ -35,8 +35,9 @@ public final class LoopbackServer: Sendable {
     /// Whether the server speaks TLS.
     public let isSecure: Bool
 
-    /// Starts a server on a port chosen by the system.
+    /// Starts a server on a port, by default one chosen by the system.
     ///
+    /// A `port` that another program listens on is a ``SocketError`` whose code is `EADDRINUSE`, one that needs privileges `EACCES`.
     /// `bodies` receives each request without its body. With `recording: false` requests are counted but not recorded, for tests that
     /// measure the process's memory. Throws a ``SocketError`` if the system refuses a socket or a thread, and a ``TLSError`` if TLS is not
     /// possible with the settings. With `unixSocketPath` the server listens on a Unix domain socket instead, which is removed when it stops;
@@ -44,6 +45,7 @@ public final class LoopbackServer: Sendable {
     public init(
         tls: ServerTLS? = nil,
         unixSocketPath: String? = nil,
+        port: UInt16 = 0,
         bodies: @escaping @Sendable (ServerRequest) -> BodyHandling = { _ in .kept },
         recording: Bool = true,
         route: @escaping Route
@@ -55,7 +57,7 @@ public final class LoopbackServer: Sendable {
         let failedHandshakes = Monitor<[String]>([])
         self.failedHandshakes = failedHandshakes
         self.unixSocketPath = unixSocketPath
-        listener = try SocketListener(path: unixSocketPath) { socket, number in
+        listener = try SocketListener(path: unixSocketPath, port: port) { socket, number in
             do {
                 let info = try context.map { try socket.secure($0) }
                 let exchange = HTTPExchange(

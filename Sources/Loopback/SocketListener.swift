@@ -28,11 +28,13 @@ package final class SocketListener: Sendable {
 
     /// Binds and starts accepting; `serve` runs on the connection's thread, and the connection is closed when it returns.
     ///
-    /// - Parameter path: the path of a Unix domain socket, which must not be there yet; `nil` for a port of 127.0.0.1.
+    /// - Parameters:
+    ///   - path: the path of a Unix domain socket, which must not be there yet; `nil` for a port of 127.0.0.1.
+    ///   - port: that port; 0 for one that the system chooses.
     package init(
-        path: String? = nil, serve: @escaping @Sendable (ConnectedSocket, _ number: Int) -> Void
+        path: String? = nil, port: UInt16 = 0, serve: @escaping @Sendable (ConnectedSocket, _ number: Int) -> Void
     ) throws(SocketError) {
-        let (listening, port) = try Self.listen(path)
+        let (listening, port) = try Self.listen(path, port)
         guard let wake = Platform.makePipe() else {
             let error = SocketError("pipe")
             closeDescriptor(listening)
@@ -144,12 +146,12 @@ package final class SocketListener: Sendable {
         threads.forEach { $0.join() }
     }
 
-    private static func listen(_ path: String?) throws(SocketError) -> (listening: Int32, port: Int) {
+    private static func listen(_ path: String?, _ port: UInt16) throws(SocketError) -> (listening: Int32, port: Int) {
         let descriptor = path == nil ? Platform.makeStreamSocket() : Platform.makeUnixSocket()
         guard descriptor >= 0 else { throw SocketError("socket") }
         do throws(SocketError) {
             if let path { return (descriptor, try listen(descriptor, at: path)) }
-            return (descriptor, try bindAndListen(descriptor))
+            return (descriptor, try bindAndListen(descriptor, port))
         } catch {
             closeDescriptor(descriptor)
             throw error
@@ -173,8 +175,11 @@ package final class SocketListener: Sendable {
         return 0
     }
 
-    private static func bindAndListen(_ descriptor: Int32) throws(SocketError) -> Int {
-        var address = Platform.loopbackAddress(port: 0)
+    private static func bindAndListen(_ descriptor: Int32, _ port: UInt16) throws(SocketError) -> Int {
+        // Else the connections of an earlier server would keep its port for a minute.
+        var on: Int32 = 1
+        if port != 0 { setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size)) }
+        var address = Platform.loopbackAddress(port: port)
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let bound = withGenericAddress(&address) { bind(descriptor, $0, size) }
         guard bound == 0 else { throw SocketError("bind") }

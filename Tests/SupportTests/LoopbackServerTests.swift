@@ -30,6 +30,21 @@ import Testing
         #expect(try client.readResponse().status == 202)
     }
 
+    @Test("a port of choice is used once at a time, and again as soon as it is free") func port() throws {
+        // None of those that the system gives to connections, which could take it meanwhile.
+        let free = (0..<20).lazy.compactMap { _ in try? LoopbackServer(port: .random(in: 20_000..<30_000)) { _, _ in .ok("first") } }
+        let first = try #require(free.first)
+        // Closed by the server first, so that the connection lingers on the port.
+        #expect(try RawClient(port: first.port).exchange("/", headers: ["Connection: close"]).status == 200)
+        #expect(first.waitForConnectionsToClose())
+        let refusal = #expect(throws: SocketError.self) { try LoopbackServer(port: UInt16(first.port)) { _, _ in .ok("x") } }
+        #expect(refusal?.function == "bind" && refusal?.code == EADDRINUSE)
+        first.stop()
+        let second = try LoopbackServer(port: UInt16(first.port)) { _, _ in .ok("second") }
+        #expect(second.port == first.port)
+        #expect(try RawClient(port: second.port).exchange("/").body.text == "second")
+    }
+
     @Test("a request is read completely") func completeRequest() throws {
         let server = try LoopbackServer.standard()
         let body = GeneratedBody(seed: 7).data(count: 100_000)

@@ -8,10 +8,12 @@ struct ServeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Serves the files of a folder to this machine, with ranges and listings, until Control-C.",
         discussion: """
-            The server listens on 127.0.0.1 only, on a port that the system chooses, and prints its address. Files whose names begin with a
-            dot are left out, and so is what symbolic links find outside the folder.
+            The server listens on 127.0.0.1 only, and prints its address. Files whose names begin with a dot are left out, and so is what
+            symbolic links find outside the folder.
             """, helpNames: .long)
 
+    @Option(name: [.customShort("p", allowingJoined: true), .long], help: "the port; by default one that the system chooses")
+    var port: UInt16 = 0
     @Flag(name: .long, help: "take files by PUT, and from a form on the pages of folders") var upload = false
     @Flag(name: .long, help: "replace existing files by those that are taken") var force = false
     @Flag(name: .long, help: "use TLS with a certificate that is valid until the end, and write that of its authority for --cacert")
@@ -36,11 +38,16 @@ struct ServeCommand: ParsableCommand {
                 try made.authority.certificate.write(to: file, options: .withoutOverwriting)
                 authority = file
             }
-            server = try LoopbackServer(tls: settings, bodies: { files.handling(of: $0) }, recording: false) { request, connection in
+            server = try LoopbackServer(tls: settings, port: port, bodies: { files.handling(of: $0) }, recording: false) {
+                request, connection in
                 let response = try files.respond(request, connection)
                 if !isQuiet { Output.error.note("\(request.method) \(request.path)" + (response.map { " \($0.status)" } ?? "")) }
                 return response
             }
+        } catch let error as SocketError where port != 0 && error.code == EADDRINUSE {
+            throw UsageError("the port \(port) is in use")
+        } catch let error as SocketError where port != 0 && error.code == EACCES {
+            throw UsageError("the port \(port) needs privileges")
         } catch {
             return Outcome(status: .other, message: "the server can't be started: \(error)")
         }

@@ -201,6 +201,28 @@ import Testing
         #expect(FileServer.range(field, of: 10) == range)
     }
 
+    @Test("--port is the port, also at once after another server, and named if it is in use") func port() async throws {
+        let folder = try TemporaryDirectory()
+        try folder.write(Data("x".utf8), to: "file")
+        // None of those that the system gives to connections, which could take it meanwhile.
+        let free = (0..<20).lazy.compactMap { _ in try? LoopbackServer(port: .random(in: 20_000..<30_000)) { _, _ in .ok("other") } }
+        let other = try #require(free.first)
+        let port = other.port
+        // The server is the first to close, so that its connection keeps the port for a minute.
+        #expect(try await ToolRun.run(other.url("/"), "Connection:close").text == "other")
+        let taken = try await ToolRun.run("serve", "--port", "\(port)", folder.url.path)
+        #expect(taken.status == 2 && taken.error == "curlew: the port \(port) is in use; see curlew --help\n")
+        other.stop()
+        let run = try ToolRun(["serve", "--quiet", "-p", "\(port)", folder.url.path])
+        #expect(await ToolRun.text(of: run.output, until: "\n") == "http://127.0.0.1:\(port)/\n")
+        #expect(try await ToolRun.run("http://127.0.0.1:\(port)/file").text == "x")
+        run.signal(SIGINT)
+        #expect(await run.status() == 130)
+        close(run.output)
+        close(run.error)
+        for value in ["65536", "-1", "http"] { #expect(try await ToolRun.run("serve", "--port=\(value)", folder.url.path).status == 2) }
+    }
+
     @Test("a folder that is not there is named") func missing() async throws {
         let result = try await ToolRun.run("serve", "/nowhere")
         #expect(result.status == 10 && result.error == "curlew: /nowhere: not a folder that can be read\n")
