@@ -16,9 +16,9 @@ struct CurlCommandLine {
     /// The transfers, in the order in which they are begun.
     private(set) var commands: [CurlCommand] = []
     /// How many transfers there are at a time.
-    private(set) var parallel = 1
+    var parallel: Int { global.contains("--parallel") ? most : 1 }
     /// Whether the first failure ends all.
-    private(set) var failsEarly = false
+    var failsEarly: Bool { global.contains("--fail-early") }
     /// Where standard error goes.
     private(set) var errorFile: String?
 
@@ -26,6 +26,8 @@ struct CurlCommandLine {
 
     /// The flags that count for all operations.
     private var global: Set<String> = []
+    /// How many transfers `--parallel` has at a time.
+    private var most = 50
     private var operation = CurlOperation()
     private var variables = CurlVariables()
 
@@ -87,9 +89,7 @@ struct CurlCommandLine {
             guard !isExpanded else { throw UsageError("curl's option \(name) has no value to be expanded") }
             if case .next = option { return try finishOperation() }
             switch name {
-            case "--parallel": parallel = max(parallel, 50)
-            case "--fail-early": failsEarly = true
-            case "--silent", "--show-error", "--verbose": global.insert(name)
+            case "--parallel", "--fail-early", "--silent", "--show-error", "--verbose": global.insert(name)
             default: operation.set(option, name, isOn: true)
             }
             return
@@ -104,8 +104,7 @@ struct CurlCommandLine {
         case "--stderr": errorFile = value
         case "--parallel-max":
             guard let count = Int(value), (1...65_535).contains(count) else { throw CurlOperation.invalid(name, value) }
-            // It has an effect with --parallel only.
-            parallel = parallel > 1 ? min(count, 300) : parallel
+            most = min(count, 300)
         default: try operation.read(option, value, name)
         }
     }

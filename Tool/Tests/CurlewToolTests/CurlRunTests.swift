@@ -162,6 +162,18 @@ import Testing
         #expect(early.status == 6 && server.requestCount == 4)
     }
 
+    @Test(
+        "--parallel and --fail-early are undone by their opposites, and --parallel-max stands anywhere",
+        arguments: [
+            (["-Z"], 50, false), (["-Z", "--no-parallel"], 1, false), (["--no-parallel", "-Z"], 50, false),
+            (["--parallel-max", "3", "-Z"], 3, false), (["-Z", "--parallel-max", "3"], 3, false), (["--parallel-max", "3"], 1, false),
+            (["--fail-early"], 1, true), (["--fail-early", "--no-fail-early"], 1, false),
+        ] as [([String], Int, Bool)])
+    func undone(_ words: [String], _ parallel: Int, _ failsEarly: Bool) throws {
+        let line = try CurlCommandLine(words + ["http://a/"])
+        #expect(line.parallel == parallel && line.failsEarly == failsEarly)
+    }
+
     @Test("--location-trusted sends credentials to each place, --location to none but the first") func trust() async throws {
         let target = try LoopbackServer { _, _ in .ok("x") }
         let place = target.url("/end")
