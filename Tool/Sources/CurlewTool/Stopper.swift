@@ -64,6 +64,7 @@ final class Stopper: @unchecked Sendable {  // the state is guarded by a lock; t
         cancel?()
         queue.asyncAfter(deadline: .now() + Self.grace) {
             guard self.lock.withLock({ !self.isDone }) else { return }
+            Credentials.restoreTerminal()
             Tool.report(outcome)
             _exit(outcome.status.rawValue)
         }

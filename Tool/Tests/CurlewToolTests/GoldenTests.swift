@@ -147,6 +147,18 @@ import Testing
         #expect(result.text == "\r\n")
     }
 
+    @Test("SIGTERM at the prompt leaves a terminal that shows what is typed", .enabled(if: access("/proc/self", F_OK) == 0))
+    func terminatedPrompt() async throws {
+        let words = ["-c", "echo $$; \"$0\" -u name http://127.0.0.1:1/; stty -a", try ToolRun.executable().path]
+        let run = try ToolRun(words, hasInput: true, hasTerminal: true, program: URL(fileURLWithPath: "/bin/sh"))
+        let asked = await ToolRun.text(of: run.output, until: "password of name: ")
+        let shell = try #require(Int32(asked.prefix { $0.isNumber }))
+        let children = try String(contentsOfFile: "/proc/\(shell)/task/\(shell)/children", encoding: .utf8)
+        kill(try #require(Int32(children.prefix { $0.isNumber })), SIGTERM)
+        let text = try await run.result().text
+        #expect(text.contains(" echo ") && text.contains(" icanon ") && !text.contains("-echo "), "\(text)")
+    }
+
     @Test("a form on a terminal is not coloured as JSON") func form() async throws {
         let server = try Self.server()
         let result = try await ToolRun(["-f", "-p", "B", server.url("/"), "a=1"], outputIsTerminal: true).result()

@@ -103,6 +103,22 @@ import Testing
         close(tool.error)
     }
 
+    @Test("a password is asked for once for all URLs of a command", arguments: [[], ["-Z"]]) func onePrompt(_ option: [String]) async throws
+    {
+        let setting = try Setting()
+        try await setting.openssl("pkcs8", "-topk8", "-in", "key.pem", "-out", "locked.pem", "-passout", "pass:s3cret", "-v2", "aes256")
+        let words = [
+            "curl", "-sS", "--cacert", setting.path("ca.pem"), "--cert", setting.path("cert.pem"), "--key", setting.path("locked.pem"),
+            setting.server.url("/a"), setting.server.url("/b"),
+        ]
+        let tool = try ToolRun(words + option, hasInput: true, hasTerminal: true)
+        #expect(await ToolRun.text(of: tool.output, until: "locked.pem: ").contains("password of "))
+        tool.feed(Data("s3cret\n".utf8))
+        let result = await tool.result()
+        #expect(result.status == 0 && result.text.components(separatedBy: "hello").count == 3, "\(result.text)")
+        #expect(!result.text.contains("password of "))
+    }
+
     @Test("@file and - are all of the body, and a redirected file has a length") func bodies() async throws {
         let server = try LoopbackServer.standard()
         let folder = try TemporaryDirectory()
