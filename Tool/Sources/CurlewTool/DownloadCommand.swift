@@ -54,8 +54,8 @@ struct DownloadCommand: ParsableCommand {
     @Option(name: .long, help: "send a bearer token") var token: String?
     @Option(name: [.customShort("u", allowingJoined: true), .long], help: "NAME:PASSWORD") var user: String?
     @Flag(name: .long, help: "take credentials from ~/.netrc") var netrc = false
-    @Option(name: .long, help: "send cookies and header fields that are kept under a name, and keep those that are set") var session:
-        String?
+    @Option(name: .long, help: "send cookies, fields and credentials that are kept under a name, and keep those that are set")
+    var session: String?
     @Option(name: .long, help: "the client's certificate and key (PEM, or PKCS #12)", completion: .file()) var cert: String?
     @Option(name: .long, help: "the key, if it has a file of its own (PEM)", completion: .file()) var key: String?
     @Option(name: .long, help: "HOST:PORT:ADDRESS, where to connect to; may be repeated") var resolve: [String] = []
@@ -105,10 +105,9 @@ struct DownloadCommand: ParsableCommand {
                     job.headers.update(.authorization(username: credential.user, password: credential.password))
                 }
                 if let session {
-                    let own = try KeptSession(
-                        session, for: job.url, items: arguments.items, environment,
-                        sharing: try kept.first?.cookies ?? KeptSession.storage())
+                    var own = try KeptSession(session, for: job.url, arguments, environment, sharing: kept.first?.cookies)
                     own.apply(to: &job.headers)
+                    own.note(arguments, job.headers)
                     kept.append(own)
                 }
             } catch let error as UsageError {

@@ -130,8 +130,8 @@ enum Help {
                                   Digest, NTLM, Negotiate)
           --netrc                 take name and password of the host, or the password of the user that --user or the URL
                                   names, from ~/.netrc, or the file in NETRC
-          --session NAME          keep cookies and given header fields for the origin of the URL under this name, in
-                                  ~/.config/curlew/sessions, and send them
+          --session NAME          keep under this name, in ~/.config/curlew/sessions, cookies as a browser does, and for the
+                                  origin of the URL given header fields and what --user and --token say, and send them
 
         Connection:
           --timeout SECONDS       the limit of each attempt; without it only 60 s without data end a transfer

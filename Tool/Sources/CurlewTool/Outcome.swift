@@ -56,6 +56,7 @@ struct Outcome: Equatable {
             let reason = error.code == ELOOP ? "a symbolic link, which is not followed" : String(cString: strerror(error.code))
             self.init(status: .file, message: "\(error.path): \(reason)")
         case let error as SessionFile.Damage:
+        case let error as CookieStoreError: self.init(status: .file, message: "\(error)")
             self.init(status: .file, message: "\(error.path): not a session's file; remove it to begin anew")
         case let error as CurlTransfer.Refusal: self.init(status: .transfer, message: error.message)
         case let error as UsageError: self.init(status: .usage, message: error.message)

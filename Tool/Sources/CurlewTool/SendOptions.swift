@@ -79,7 +79,7 @@ struct SendOptions: ParsableArguments {
     @Option(name: [.customShort("A", allowingJoined: true), .long], help: "basic, or challenge: what the server asks for")
     var authType = AuthenticationType.basic
     @Flag(name: .long, help: "take credentials from ~/.netrc") var netrc = false
-    @Option(name: .long, help: "keep cookies and header fields for the host under a name") var session: String?
+    @Option(name: .long, help: "keep cookies, header fields and credentials under a name") var session: String?
 
     // MARK: Connection
 

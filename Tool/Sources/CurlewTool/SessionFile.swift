@@ -1,41 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// The cookies and header fields that `--session` keeps for a host, in a file that only the user may read.
+/// The header fields and credentials that `--session` keeps for an origin, in a file that only the user may read.
 struct SessionFile: Codable, Equatable {
     struct Field: Codable, Equatable {
         let name: String
         let value: String
     }
 
-    struct Cookie: Codable, Equatable {
-        let name: String
-        let value: String
-        let domain: String
-        let path: String
-        let isSecure: Bool
-        let isHTTPOnly: Bool
-        let expires: Date?
-
-        /// Whether one replaces the other (RFC 6265, section 5.3).
-        func isSame(as other: Cookie) -> Bool { name == other.name && domain == other.domain && path == other.path }
-
-        /// Whether it is sent to a host (RFC 6265, section 5.1.3).
-        func isFor(_ host: String) -> Bool {
-            let domain = (domain.hasBytePrefix(".") ? String(domain.dropFirstScalars()) : domain).lowercased()
-            return host == domain || self.domain.hasBytePrefix(".") && host.hasByteSuffix(".\(domain)")
-        }
+    /// What answers a challenge: `--user` with `--auth-type challenge`.
+    struct Login: Codable, Equatable {
+        let user: String
+        let password: String
     }
 
     var headers: [Field] = []
-    var cookies: [Cookie] = []
+    var login: Login?
+
+    /// The cookies of all hosts of a session, in Netscape's format.
+    static func cookies(name: String, environment: [String: String]) -> URL {
+        folder(environment).appendingPathComponent("\(name).cookies.txt")
+    }
+
+    private static func folder(_ environment: [String: String]) -> URL {
+        let home = environment["HOME"] ?? "/"
+        let base = environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? home + "/.config"
+        return URL(fileURLWithPath: base).appendingPathComponent("curlew/sessions")
+    }
 
     /// The file of a session for a URL's origin: what is sent over TLS does not go out without, nor to another port.
     static func url(name: String, for url: String, environment: [String: String]) -> URL {
-        let home = environment["HOME"] ?? "/"
-        let base = environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? home + "/.config"
         let origin = HTTPOrigin(url: url).map { "\($0.scheme)-\($0.port)-\($0.host)" } ?? "_"
-        return URL(fileURLWithPath: base).appendingPathComponent("curlew/sessions/\(origin.isFileName ? origin : "_")/\(name).json")
+        return folder(environment).appendingPathComponent("\(origin.isFileName ? origin : "_")/\(name).json")
     }
 
     /// A file that is no session's.
@@ -65,9 +61,10 @@ struct SessionFile: Codable, Equatable {
         while flock(descriptor, LOCK_EX) != 0 {
             guard errno == EINTR else { throw FileFailure(path: lock, code: errno) }
         }
-        var session = try SessionFile(contentsOf: file)
+        let found = try SessionFile(contentsOf: file)
+        var session = found
         change(&session)
-        try session.write(to: file)
+        if session != found { try session.write(to: file) }
     }
 
     /// Replaces the file in one step.
@@ -100,45 +97,26 @@ struct SessionFile: Codable, Equatable {
 
     /// Keeps the fields that the user has given.
     mutating func keep(_ items: [RequestItem]) {
-        for case .header(let name, let value) in items where !Self.transient.contains(name.lowercased()) {
-            headers.removeAll { $0.name.lowercased() == name.lowercased() }
-            headers.append(Field(name: name, value: value.trimmingCharacters(in: .whitespaces)))
-        }
-        for case .removedHeader(let name) in items { headers.removeAll { $0.name.lowercased() == name.lowercased() } }
-    }
-
-    /// Makes the changes to cookies that a run has made.
-    ///
-    /// - Parameters:
-    ///   - storage: the cookies at its end.
-    ///   - earlier: those at its beginning.
-    ///   - host: the only one whose cookies count; `nil` for all, where the storage is that of one origin.
-    mutating func keep(_ storage: HTTPCookieStorage, since earlier: [Cookie], of host: String? = nil) {
-        let stored = Self.cookies(of: storage).filter { cookie in host.map { cookie.isFor($0) } ?? true }
-        let changed = stored.filter { !earlier.contains($0) }
-        let removed = earlier.filter { cookie in !stored.contains { $0.isSame(as: cookie) } }
-        cookies.removeAll { cookie in (changed + removed).contains { $0.isSame(as: cookie) } }
-        cookies = (cookies + changed).sorted { ($0.domain, $0.path, $0.name) < ($1.domain, $1.path, $1.name) }
-    }
-
-    private static func cookies(of storage: HTTPCookieStorage) -> [Cookie] {
-        (storage.cookies ?? []).map {
-            Cookie(
-                name: $0.name, value: $0.value, domain: $0.domain, path: $0.path, isSecure: $0.isSecure, isHTTPOnly: $0.isHTTPOnly,
-                expires: $0.expiresDate)
+        for item in items {
+            switch item {
+            case .header(let name, let value) where !Self.transient.contains(name.lowercased()):
+                remove(name)
+                headers.append(Field(name: name, value: value.trimmingCharacters(in: .whitespaces)))
+            case .removedHeader(let name): remove(name)
+            default: break
+            }
         }
     }
 
-    /// Puts the cookies into a storage.
-    func restore(into storage: HTTPCookieStorage) {
-        for cookie in cookies {
-            var properties: [HTTPCookiePropertyKey: Any] = [
-                .name: cookie.name, .value: cookie.value, .domain: cookie.domain, .path: cookie.path,
-            ]
-            if cookie.isSecure { properties[.secure] = "TRUE" }
-            if cookie.isHTTPOnly { properties[HTTPCookiePropertyKey("HttpOnly")] = "TRUE" }
-            if let expires = cookie.expires { properties[.expires] = expires } else { properties[.discard] = "TRUE" }
-            if let cookie = HTTPCookie(properties: properties) { storage.setCookie(cookie) }
-        }
+    /// Keeps credentials in place of others.
+    mutating func keep(authorization: String?, login: Login?) {
+        remove("Authorization")
+        if let authorization { headers.append(Field(name: "Authorization", value: authorization)) }
+        self.login = login
+    }
+
+    private mutating func remove(_ name: String) {
+        headers.removeAll { $0.name.lowercased() == name.lowercased() }
+        if name.lowercased() == "authorization" { login = nil }
     }
 }

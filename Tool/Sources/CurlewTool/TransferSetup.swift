@@ -38,12 +38,14 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         }
         var headers = plan.headers
         if let name = arguments.session {
-            let session = try KeptSession(name, for: plan.url, items: arguments.items, environment)
+            let session = try KeptSession(name, for: plan.url, arguments, environment)
             session.apply(to: &configuration)
             session.apply(to: &headers)
             stored = session
         }
-        credential = try Self.credential(arguments, plan, environment, &headers)
+        let credential = try Self.credential(arguments, plan, environment, &headers)
+        stored?.note(arguments, headers, credential)
+        self.credential = credential ?? stored?.login.map { (user: $0.user, password: $0.password) }
         self.headers = headers
         var parts = arguments.parts(isTerminal: output.isTerminal && arguments.download == nil, method: plan.method)
         if arguments.offline, arguments.print == nil { parts = "HB" }
@@ -199,10 +201,8 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
 
     /// The header fields with the cookies of `--session`, which the session adds when it sends them.
     private var headersWithCookies: HTTPHeaders {
-        guard let stored, let url = URL(string: plan.url), let cookies = stored.cookies.cookies(for: url), !cookies.isEmpty else {
-            return headers
-        }
-        let text = cookies.map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
+        guard let cookies = try? stored?.cookies.cookies(for: plan.url), !cookies.isEmpty else { return headers }
+        let text = cookies.map { $0.name.isEmpty ? $0.value : "\($0.name)=\($0.value)" }.joined(separator: "; ")
         var headers = headers
         headers.update(name: "Cookie", value: headers["Cookie"].map { "\($0); \(text)" } ?? text)
         return headers
