@@ -30,7 +30,7 @@ enum ExitStatus: Int32, CaseIterable {
     var summary: String {
         switch self {
         case .success: "status 2xx or 304; also if the reader of the output has closed it"
-        case .other: "anything else"
+        case .other: "anything else; also if --filter selects nothing, or what --replay compares differs"
         case .usage: "invalid usage; nothing was sent"
         case .redirect: "redirect not followed: status 3xx, too many redirects, or from https to http"
         case .clientError: "status 4xx"

@@ -119,7 +119,10 @@ enum Help {
           --waterfall FILE        draw the exchanges into a file (SVG)
           --har FILE              record the exchanges, redacted, in an HTTP Archive
           --record FOLDER         record the exchanges, redacted, to be replayed
-          --replay FOLDER         respond from what was recorded, without a network
+          --replay FOLDER         respond from what was recorded, without a network; if a body was sent with the request, it has
+                                  to be the recorded one: JSON by value, text by lines, and others by bytes
+          --compare               with --replay, send the request, and print how status, type and body of the response differ
+                                  from the recorded ones; the exit status is 1 if they do
 
         Credentials:
           --token TOKEN           send "Authorization: Bearer TOKEN"; prefer the environment variable CURLEW_TOKEN,

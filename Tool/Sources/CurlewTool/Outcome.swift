@@ -52,11 +52,12 @@ struct Outcome: Equatable {
             self.init(status: .file, message: "can't write to standard output: \(String(cString: strerror(code)))")
         case is Credentials.Interruption: self.init(status: .interrupted)
         case let error as CocoaError: self.init(status: .file, message: Self.describe(error))
+        case let error as Replay.Difference: self.init(status: .other, message: error.text)
         case let error as FileFailure:
             let reason = error.code == ELOOP ? "a symbolic link, which is not followed" : String(cString: strerror(error.code))
             self.init(status: .file, message: "\(error.path): \(reason)")
-        case let error as SessionFile.Damage:
         case let error as CookieStoreError: self.init(status: .file, message: "\(error)")
+        case let error as SessionFile.Damage:
             self.init(status: .file, message: "\(error.path): not a session's file; remove it to begin anew")
         case let error as CurlTransfer.Refusal: self.init(status: .transfer, message: error.message)
         case let error as UsageError: self.init(status: .usage, message: error.message)

@@ -107,6 +107,18 @@ struct PlannedBody: ParameterEncoding {
         }
     }
 
+    /// What is sent, but for a body that can be read only once.
+    func bytes() throws -> Data {
+        switch body {
+        case .none, .standardInput, .stream: return Data()
+        case .bytes(let data): return data
+        case .file(let path):
+            guard let data = InputFile.contents(path) else { throw FileFailure(path: path, code: errno) }
+            return data
+        case .parts(let fields): return try form(fields).encode()
+        }
+    }
+
     /// The type of a form, which names its boundary.
     var contentType: String? {
         guard case .parts = body else { return nil }

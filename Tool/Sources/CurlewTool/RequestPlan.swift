@@ -18,7 +18,7 @@ struct RequestPlan {
     let method: HTTPMethod
     let url: String
     let headers: HTTPHeaders
-    let body: Body
+    private(set) var body: Body
 
     /// Creates the plan.
     ///
@@ -39,6 +39,18 @@ struct RequestPlan {
         case .none: [.post, .put, .patch].contains(method)
         default: true
         }
+    }
+
+    /// Reads a body that can be read only once, to be compared as well as sent.
+    mutating func readBody() throws {
+        let path: String
+        switch body {
+        case .standardInput: path = "-"
+        case .stream(let name): path = name
+        case .none, .bytes, .file, .parts: return
+        }
+        guard let data = InputFile.contents(path) else { throw FileFailure(path: path, code: errno) }
+        body = .bytes(data)
     }
 
     var isMultipart: Bool {

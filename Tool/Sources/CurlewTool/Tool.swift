@@ -49,10 +49,11 @@ enum Tool {
         }
         var arguments = arguments
         if arguments.mayReadInput, StandardInput.hasBody() { arguments.body = .standardInput }
-        let plan = try RequestPlan(arguments, environment: environment)
+        var plan = try RequestPlan(arguments, environment: environment)
         if arguments.pager { try Pager.start(environment) }
         let setup: TransferSetup
         do {
+            if arguments.replay != nil { try plan.readBody() }
             setup = try TransferSetup(arguments, plan, environment: environment)
         } catch let error as UsageError {
             throw error

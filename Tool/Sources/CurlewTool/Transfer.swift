@@ -11,6 +11,8 @@ struct Transfer {
     private var manager: SessionManager { setup.manager }
     /// The end of `--deadline`.
     private let end: ContinuousClock.Instant?
+    /// The largest body that is compared, as recorded ones are no larger.
+    private static let largestCompared = 64 << 20
 
     init(arguments: Arguments, plan: RequestPlan, setup: TransferSetup) {
         self.arguments = arguments
@@ -68,6 +70,7 @@ struct Transfer {
         var filter = arguments.path.map { BodyFilter($0) }
         let parts = arguments.parts(isTerminal: Output.standard.isTerminal, method: plan.method)
         let isBodyShown = parts.unicodeScalars.contains("b")
+        var compared: Data? = arguments.compare ? Data() : nil
         var hasPiece = false
         // Why a failure that may be repeated is not.
         var refusal: String?
@@ -80,6 +83,10 @@ struct Transfer {
                 }
                 try setup.printExchanges(request.responseHead)
                 hasPiece = true
+                compared? += piece
+                if let count = compared?.count, count > Self.largestCompared {
+                    throw Replay.Difference(text: "the response has more than \(Self.largestCompared >> 20) MiB, and is not compared")
+                }
                 guard isBodyShown else { continue }
                 guard filter == nil else {
                     try filter?.append(piece)
@@ -100,6 +107,10 @@ struct Transfer {
             if parts.unicodeScalars.contains("m") {
                 if printer.isLineOpen { try Output.standard.write(Data("\n".utf8)) }
                 try setup.printMeta(await setup.metrics(of: request))
+            }
+            if let compared {
+                try await setup.compare(request.response, compared)
+                return (.success, nil)
             }
         } catch let error as Output.Failure {
             request.cancel()

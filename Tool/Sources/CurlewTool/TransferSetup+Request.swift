@@ -9,7 +9,11 @@ extension TransferSetup {
     /// - Parameters:
     ///   - fields: further header fields.
     ///   - bytesPerSecond: the rate at which the body is sent; `nil` for no limit.
-    func request(adding fields: [(String, String)] = [], bytesPerSecond: Int64? = nil) -> DataRequest {
+    ///   - other: another session than that of the transfer.
+    func request(
+        adding fields: [(String, String)] = [], bytesPerSecond: Int64? = nil, through other: SessionManager? = nil
+    ) -> DataRequest {
+        let manager = other ?? manager
         var headers = headers
         for (name, value) in fields { headers.update(name: name, value: value) }
         let request: DataRequest

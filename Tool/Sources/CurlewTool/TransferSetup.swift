@@ -23,6 +23,8 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
     private let output: Output
     private let archive: HARRecorder?
     private let cassette: Cassette?
+    /// The recorded response for `--compare`; `nil` without it.
+    private let replay: Replay?
     private var attemptStart = 0
     private var stored: KeptSession?
 
@@ -66,6 +68,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
             archive = arguments.waterfall == nil ? nil : HARRecorder()
         }
         if let archive { configuration.eventMonitors.append(archive) }
+        var replay: Replay?
         if let path = arguments.record {
             let cassette = try Cassette(directory: URL(fileURLWithPath: path, isDirectory: true))
             self.cassette = cassette
@@ -73,15 +76,16 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
                 configuration: configuration,
                 transport: RecordingTransport(cassette, base: CurlTransport(configuration: configuration.connections)))
         } else if let path = arguments.replay {
-            guard access(path, R_OK) == 0 else { throw FileFailure(path: path, code: errno) }
-            let cassette = try Cassette(directory: URL(fileURLWithPath: path, isDirectory: true))
-            self.cassette = nil
-            manager = SessionManager(
-                configuration: configuration, transport: try ReplayTransport(cassette, mode: .none, matching: .lenient))
+            let sent = BodyDifference.Body(bytes: try body.bytes(), type: headers["Content-Type"] ?? body.contentType)
+            let recorded = try Replay(path, plan, sent, arguments.compare ? Self.configuration(arguments) : configuration)
+            cassette = nil
+            manager = arguments.compare ? SessionManager(configuration: configuration) : recorded.manager
+            if arguments.compare { replay = recorded }
         } else {
             cassette = nil
             manager = SessionManager(configuration: configuration)
         }
+        self.replay = replay
     }
 
     /// The settings of a session that the options of a connection make.
@@ -233,6 +237,16 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
 
     // MARK: The end
 
+    /// Compares a response with the recorded one.
+    ///
+    /// - Throws: ``Replay/Difference``.
+    func compare(_ response: HTTPURLResponse?, _ body: Data) async throws {
+        guard let replay, let response else { return }
+        let type = response.value(forHTTPHeaderField: "Content-Type")
+        try await replay.compare(
+            Replay.Response(status: response.statusCode, body: .init(bytes: body, type: type)), with: request(through: replay.manager))
+    }
+
     /// Writes the files that were asked for. Returns what failed.
     func finish() async -> Outcome? {
         do {
@@ -283,6 +297,8 @@ extension Arguments {
             parts = "b"
         } else if options.filter != nil {
             parts = "b"
+        } else if options.compare {
+            parts = ""
         } else if method == .head {
             parts = "h"
         } else if options.meta {
