@@ -40,6 +40,9 @@ struct DownloadCommand: ParsableCommand {
     var contentDisposition = false
     @Option(name: [.customShort("s", allowingJoined: true), .long], help: "the most connections for a file; 4 by default") var segments = 4
     @Option(name: [.customShort("j", allowingJoined: true), .long], help: "how many files at a time; 3 by default") var jobs = 3
+    @Flag(name: [.customShort("r"), .long], help: "load all files below a folder, found by the links of its listings, into like folders")
+    var recursive = false
+    @Option(name: .long, help: "how many levels of folders --recursive lists; 5 by default") var depth: Int?
     @Option(name: .long, help: "another URL of the file, for one URL; may be repeated") var mirror: [String] = []
     @Option(name: .long, help: "the SHA-256 digest that the file must have, for one URL") var sha256: String?
     @Option(name: .long, help: "a file of sha256sum, which must have each file's digest", completion: .file()) var checksumFile: String?
@@ -53,6 +56,7 @@ struct DownloadCommand: ParsableCommand {
     @Option(name: .long, help: "Name:value, a header field; may be repeated") var header: [String] = []
     @Option(name: .long, help: "send a bearer token") var token: String?
     @Option(name: [.customShort("u", allowingJoined: true), .long], help: "NAME:PASSWORD") var user: String?
+    @Flag(name: .long, help: "send --user, --token and secret fields of --header to each host of a list") var locationTrusted = false
     @Flag(name: .long, help: "take credentials from ~/.netrc") var netrc = false
     @Option(name: .long, help: "send cookies, fields and credentials that are kept under a name, and keep those that are set")
     var session: String?
@@ -69,13 +73,15 @@ struct DownloadCommand: ParsableCommand {
 
     /// A file to download: its URLs and where it goes.
     struct Job: Sendable {
-        let plans: [RequestPlan]
-        let name: String
-        /// Whether a list has named it.
-        let isNamed: Bool
+        let plan: RequestPlan
+        /// All but the first are mirrors.
+        var urls: [String]
+        var name: String
+        /// Whether a list has named it, also with folders.
+        var isNamed: Bool
         var sha256: Data?
         var headers: HTTPHeaders
-        var url: String { plans[0].url }
+        var url: String { urls[0] }
     }
 
     func run(environment: [String: String]) async throws(UsageError) -> Outcome {
@@ -101,7 +107,7 @@ struct DownloadCommand: ParsableCommand {
             do {
                 let arguments = try Arguments(requestWords(job.url))
                 if configuration == nil { configuration = try TransferSetup.configuration(arguments) }
-                if let credential = try TransferSetup.netrcCredential(arguments, job.plans[0], environment) {
+                if let credential = try TransferSetup.netrcCredential(arguments, job.plan, environment) {
                     job.headers.update(.authorization(username: credential.user, password: credential.password))
                 }
                 if let session {
@@ -117,6 +123,7 @@ struct DownloadCommand: ParsableCommand {
             }
             jobs.append(job)
         }
+        try checkSecrets(jobs, environment)
         if let name = Self.repeated(jobs.map(\.name)), !contentDisposition {
             throw UsageError("two URLs have the file name \(name.quoted)")
         }
@@ -151,7 +158,8 @@ struct DownloadCommand: ParsableCommand {
         }
         guard let url = URL(string: plans[0].url) else { throw UsageError("invalid URL: \(RequestURL.shown(plans[0].url))") }
         let name = output ?? entry.name ?? SuggestedFileName.name(url: url)
-        return Job(plans: plans, name: name, isNamed: entry.name != nil, sha256: entry.sha256, headers: plans[0].headers)
+        return Job(
+            plan: plans[0], urls: plans.map(\.url), name: name, isNamed: entry.name != nil, sha256: entry.sha256, headers: plans[0].headers)
     }
 
     private func check() throws(UsageError) {
@@ -164,8 +172,40 @@ struct DownloadCommand: ParsableCommand {
         if contentDisposition, remoteName { throw UsageError("--content-disposition and --remote-name can't be combined") }
         if let sha256, digest == nil { throw UsageError("--sha256 needs 64 hexadecimal digits, not \(sha256.quoted)") }
         if let user, !user.unicodeScalars.contains(":"), !netrc { throw UsageError("--user needs NAME:PASSWORD") }
+        if depth != nil, !recursive { throw UsageError("--depth requires --recursive") }
+        guard (1...64).contains(depth ?? 1) else { throw UsageError("--depth needs a number from 1 to 64") }
+        if recursive { try checkRecursion() }
         if let output, output.isEmpty || output.hasByteSuffix("/") {
             throw UsageError("--output needs a file's name, not \(output.quoted)")
+        }
+    }
+
+    private func checkRecursion() throws(UsageError) {
+        let others = [
+            ("--input", input != nil), ("--output", output != nil), ("--content-disposition", contentDisposition),
+            ("--mirror", !mirror.isEmpty), ("--sha256", sha256 != nil), ("--checksum-file", checksumFile != nil),
+        ]
+        for (name, isGiven) in others where isGiven { throw UsageError("--recursive and \(name) can't be combined") }
+        guard urls.count < 2 else { throw UsageError("--recursive takes one URL, not \(urls.count)") }
+        if let url = urls.first, RequestURL.hasUserInfo(url) { throw UsageError("--recursive takes the user by --user, not in the URL") }
+    }
+
+    /// Refuses to send secrets to all hosts that a list names, which may be that of a server.
+    private func checkSecrets(_ jobs: [Job], _ environment: [String: String]) throws(UsageError) {
+        let origins = Set(jobs.map { HTTPOrigin(url: $0.url) })
+        guard input != nil, origins.count > 1, !locationTrusted else { return }
+        let isSecret = header.contains { field in
+            let name = field.prefixScalars { $0 != ":" }
+            return VerboseText.line(String(name), "x").containsScalars(of: SafeText.hidden)
+        }
+        let secrets = [
+            ("--user", user != nil && !netrc), ("--token", token != nil), ("--header", isSecret),
+            ("CURLEW_TOKEN", !(environment["CURLEW_TOKEN"] ?? "").isEmpty),
+        ]
+        for (name, isGiven) in secrets where isGiven {
+            throw UsageError(
+                "the list has \(origins.count) origins, and \(name) would be sent to each: --location-trusted allows that, and --netrc and "
+                    + "--session have what each is sent")
         }
     }
 
@@ -217,6 +257,32 @@ struct DownloadRun: Sendable {
     let manager: SessionManager
 
     func run() async -> Outcome {
+        guard command.recursive, let start = jobs.first else { return await load(jobs) }
+        DownloadTree.confine(manager, to: start.url)
+        let tree: DownloadTree
+        do {
+            let retrier = PrintedRetries(limit: UInt(command.retry), start.plan, end: nil)
+            tree = try await DownloadTree.find(start.url, depth: command.depth ?? 5) { url in
+                await DownloadTree.listing(of: url, headers: start.headers, retrier: retrier, with: manager)
+            }
+        } catch {
+            return error.outcome
+        }
+        let outcome = await load(
+            tree.files.map { file in
+                var job = start
+                (job.urls, job.name, job.isNamed) = ([file.url], file.path, true)
+                return job
+            })
+        for folder in tree.failed { Output.error.note("\(folder.path)/: failed: \(folder.outcome.message ?? "")") }
+        if tree.files.isEmpty { Output.error.note("there are no files below \(RequestURL.shown(start.url))") }
+        if let report = tree.report { Output.error.note(report) }
+        guard outcome.status == .success, let failed = tree.failed.first else { return outcome }
+        let count = tree.failed.count
+        return Outcome(status: failed.outcome.status, message: "\(count) folder\(count == 1 ? "" : "s") could not be listed")
+    }
+
+    private func load(_ jobs: [DownloadCommand.Job]) async -> Outcome {
         let board = DownloadBoard(output: .error)
         let limit = command.limitRate.map { DownloadRateLimit(bytesPerSecond: $0.bytesPerSecond) }
         let drawing = Task { await board.run() }
@@ -224,7 +290,7 @@ struct DownloadRun: Sendable {
             var outcomes: [Outcome] = []
             for (number, job) in jobs.enumerated() {
                 if number >= command.jobs, let outcome = await group.next() { outcomes.append(outcome) }
-                group.addTask { await download(job, number, limit, board) }
+                group.addTask { await download(job, number, of: jobs.count, limit, board) }
             }
             for await outcome in group { outcomes.append(outcome) }
             return outcomes
@@ -242,7 +308,9 @@ struct DownloadRun: Sendable {
         return Outcome(status: first.status, message: jobs.count > 1 ? "\(failed.count) of \(jobs.count) downloads failed" : first.message)
     }
 
-    private func download(_ job: DownloadCommand.Job, _ number: Int, _ limit: DownloadRateLimit?, _ board: DownloadBoard) async -> Outcome {
+    private func download(
+        _ job: DownloadCommand.Job, _ number: Int, of count: Int, _ limit: DownloadRateLimit?, _ board: DownloadBoard
+    ) async -> Outcome {
         var options = SegmentedDownload.Options()
         options.segments = command.segments
         options.sha256 = job.sha256
@@ -262,21 +330,21 @@ struct DownloadRun: Sendable {
         board.begin(number, name: name)
         do {
             let download = manager.segmentedDownload(
-                job.url, mirrors: job.plans.dropFirst().map(\.url), to: file, options: options)
+                job.url, mirrors: Array(job.urls.dropFirst()), to: file, options: options)
             let result = try await download.run { board.update(number, $0) }
             board.finish(number, result)
             return .success
         } catch let error as CocoaError where error.code == .fileWriteFileExists {
             let path = command.contentDisposition ? error.userInfo["NSFilePath"] as? String ?? file.path : file.relativePath
-            return fail(number, Outcome(status: .file, message: "\(path): file exists; use --force to replace it"), board)
+            return fail(number, of: count, Outcome(status: .file, message: "\(path): file exists; use --force to replace it"), board)
         } catch {
-            return fail(number, Outcome(error), board)
+            return fail(number, of: count, Outcome(error), board)
         }
     }
 
-    private func fail(_ number: Int, _ outcome: Outcome, _ board: DownloadBoard) -> Outcome {
+    private func fail(_ number: Int, of count: Int, _ outcome: Outcome, _ board: DownloadBoard) -> Outcome {
         // A single one is reported at the end.
-        board.fail(number, jobs.count > 1 ? outcome.message : nil)
+        board.fail(number, count > 1 ? outcome.message : nil)
         return outcome
     }
 }

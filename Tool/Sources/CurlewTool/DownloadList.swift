@@ -246,23 +246,13 @@ private struct Metalink {
 
     /// The text without its references to characters.
     private func plain(_ text: Substring) throws(UsageError) -> String {
-        let known = ["lt": "<", "gt": ">", "amp": "&", "quot": "\"", "apos": "'"]
         var (result, rest) = ("", text)
         while let mark = rest.firstScalarRange(of: "&") {
             result += rest[..<mark.lowerBound]
             let name = rest[mark.upperBound...].prefixScalars { $0 != ";" }
             guard name.endIndex < rest.endIndex, name.utf8.count < 12 else { throw damage("a reference to a character has no end") }
-            if name.hasBytePrefix("#") {
-                let isHexadecimal = name.hasBytePrefix("#x")
-                let digits = String(name.dropFirstScalars(isHexadecimal ? 2 : 1))
-                guard let value = UInt32(digits, radix: isHexadecimal ? 16 : 10), let scalar = Unicode.Scalar(value) else {
-                    throw damage("&\(name); is no character")
-                }
-                result.unicodeScalars.append(scalar)
-            } else {
-                guard let character = known[String(name)] else { throw damage("&\(name); is not known") }
-                result += character
-            }
+            guard let character = CharacterReference.character(name) else { throw damage("&\(name); is not known") }
+            result += character
             rest = rest.suffix(afterScalarAt: name.endIndex)
         }
         return result + rest

@@ -43,13 +43,14 @@ enum Subcommand: String, CaseIterable {
     static let usage = """
         A first word that is exactly one of these is no URL; a host of that name is written with a slash, as in bench/:
           download, dl URL…       download files over several connections, and resume what was interrupted: -o FILE,
-                                  -d FOLDER, -s SEGMENTS, -j JOBS, -i FILE, --sha256 HEX, --limit-rate RATE
+                                  -d FOLDER, -s SEGMENTS, -j JOBS, -i FILE, --sha256 HEX, --limit-rate RATE, or all
+                                  files of a folder with -r
           ws URL                  send lines as messages of a WebSocket, and print those received
           sse URL                 print server-sent events as they come
           curl WORDS…             do what a command of curl says; options that are not supported are errors
           bench URL               send a request many times: -n REQUESTS or --duration SECONDS, -c CONCURRENCY,
                                   --rate PER_SECOND
-          serve [FOLDER]          serve the files of a folder to this machine: --upload, --tls
+          serve [FOLDER]          serve the files of a folder to this machine: --port N, --upload, --tls
           help [COMMAND]          print this help, or that of download, ws, sse, bench or serve
 
         """

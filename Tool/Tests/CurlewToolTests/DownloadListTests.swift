@@ -124,6 +124,28 @@ import Testing
         #expect(server.requestCount == count)
     }
 
+    @Test("a list of several origins gets no secrets, unless that is asked for") func secrets() async throws {
+        let servers = try (0..<2).map { _ in try LoopbackServer { _, _ in .ok("x") } }
+        let folder = try TemporaryDirectory()
+        let list = try folder.write(Data("\(servers[0].url("/a"))\n\(servers[1].url("/b"))\n".utf8), to: "list").path
+        let words = ["dl", "-i", list, "-d", folder.file("to").path]
+        for (option, name) in [
+            (["-u", "u:p"], "--user"), (["--token", "t"], "--token"), (["--header", "X-Api-Key:k"], "--header"),
+            (["--header", "Cookie: a=b"], "--header"),
+        ] {
+            let result = try await ToolRun(words + option).result()
+            #expect(result.status == 2 && result.error.hasPrefix("curlew: the list has 2 origins, and \(name) would be sent to each: "))
+        }
+        let token = try await ToolRun(words, environment: ["CURLEW_TOKEN": "t"]).result()
+        #expect(token.status == 2 && token.error.contains("CURLEW_TOKEN"))
+        #expect(servers.allSatisfy { $0.requestCount == 0 })
+        #expect(try await ToolRun(words + ["--header", "X-A:1"]).result().status == 0)
+        #expect(try await ToolRun(words + ["-u", "u:p", "--location-trusted", "--force"]).result().status == 0)
+        #expect(servers.allSatisfy { $0.requests.last?.header("Authorization") == "Basic dTpw" })
+        let one = try folder.write(Data("\(servers[0].url("/c"))\n\(servers[0].url("/d"))\n".utf8), to: "one").path
+        #expect(try await ToolRun(["dl", "-i", one, "-d", folder.file("to").path, "-u", "u:p"]).result().status == 0)
+    }
+
     @Test("sessions, netrc and --resolve are those of other requests") func options() async throws {
         let server = try LoopbackServer { request, _ in
             ServerResponse(status: 200, headers: [ServerField("Set-Cookie", "k=v; Path=/")], body: .data(Data("x".utf8)))
