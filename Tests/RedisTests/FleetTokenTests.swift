@@ -132,9 +132,10 @@ private final class TokenService: Sendable {
         let fields =
             try zip(["value", "generation", "fence"], stored).flatMap { [.text($0), .bytes(try #require($1.data))] }
             as [RedisArgument]
-        // As on a replica that becomes the master, and lacks the lease.
+        // As on a replica that becomes the master, and lacks the lease: once.
         base.refreshed.withLock { refreshed in
             refreshed = {
+                base.refreshed.withLock { $0 = nil }
                 _ = try await client.run(["DEL", .text(key)])
                 _ = try await client.run(["HSET", .text(key)] + fields)
             }
@@ -143,6 +144,86 @@ private final class TokenService: Sendable {
         #expect(base.asked.elements == [0, 1])
         let other = FleetAuthenticator(TestAuthenticator(), client: client, name: "lost", whenUnavailable: .fail)
         #expect(try await other.credential(replacing: nil, for: manager).number == 2)
+    }
+
+    @Test("a process whose credential is newer than the server's refreshes that one, and its number is greater than all that it knows")
+    func newer() async throws {
+        let server = try await RedisServer()
+        let client = try server.client()
+        let key = client.key("token1", "newer")
+        let base = TestAuthenticator()
+        let authenticator = FleetAuthenticator(base, client: client, name: "newer", whenUnavailable: .fail)
+        let manager = makeManager()
+        let first = try await authenticator.credential(replacing: nil, for: manager)
+        let older = try await client.run(["HMGET", .text(key), "value", "generation"]).elements?.compactMap(\.data) ?? []
+        let second = try await authenticator.credential(replacing: first, for: manager)
+        // As on a replica that becomes the master, and lacks the second one.
+        _ = try await client.run(["DEL", .text(key)])
+        _ = try await client.run([
+            "HSET", .text(key), "value", .bytes(try #require(older.first)), "generation", .bytes(try #require(older.last)),
+        ])
+        #expect(try await authenticator.credential(replacing: second, for: manager).number == 3)
+        #expect(base.asked.elements == [0, 1, 2])
+        // On a server whose clock is slow, too.
+        let known = 4_000_000_000_000_000
+        guard case .refresh(known + 1, _, _) = try await FleetToken(client, name: "slow", lease: .seconds(1)).claim(known: known) else {
+            return #expect(Bool(false))
+        }
+    }
+
+    @Test("a credential that could not be stored is tried again until the client is closed") func closed() async throws {
+        let server = try await RedisServer()
+        let client = try server.client(timeout: .milliseconds(20))
+        #expect(await client.becomesReady())
+        let token = FleetToken(client, name: "closed", lease: .seconds(3_600))
+        guard case .refresh(let fence, _, _) = try await token.claim(known: 0) else { return #expect(Bool(false)) }
+        await server.kill()
+        let isEnded = Lock(false)
+        Task {
+            await token.completeLater(fence, Data("new".utf8))
+            isEnded.withLock { $0 = true }
+        }
+        try await server.restart()
+        #expect(await client.becomesReady())
+        // The lease is lost with the server, so that another one may have been granted.
+        #expect(await eventually { isEnded.withLock { $0 } })
+        isEnded.withLock { $0 = false }
+        await server.kill()
+        Task {
+            await token.completeLater(fence, Data("new".utf8))
+            isEnded.withLock { $0 = true }
+        }
+        client.close()
+        #expect(await eventually { isEnded.withLock { $0 } })
+    }
+
+    @Test("a server whose replicas do not respond any more grants no lease, and what it has stored is stored again") func unreplicated()
+        async throws
+    {
+        let ports = try RedisNode.freePorts(3)
+        let master = try await RedisNode(port: ports[0], [])
+        let replica = try await RedisNode(port: ports[1], ["--replicaof", "127.0.0.1", "\(ports[0])"])
+        let sentinel = try await RedisNode(sentinelAt: ports[2], "sentinel monitor \(SentinelGroup.name) 127.0.0.1 \(ports[0]) 1")
+        var configuration = RedisConfiguration(.sentinels([sentinel.address], master: SentinelGroup.name))
+        configuration.commandTimeout = .seconds(1)
+        let client = try RedisClient(configuration)
+        #expect(await client.becomesReady())
+        let strict = FleetToken(client, name: "token", lease: .seconds(60), needsReplica: true)
+        #expect(await becomesTrue { (try? await client.run(["WAIT", 1, 100])) == .integer(1) })
+        guard case .refresh(let first, nil, 0) = try await strict.claim(known: 0) else { return #expect(Bool(false)) }
+        #expect(try await strict.complete(first, Data("old".utf8)))
+        replica.send(SIGSTOP)
+        let unknown = await #expect(throws: RedisError.self) { try await strict.claim(known: first) }
+        #expect(unknown == .timedOut(command: "WAIT", after: .milliseconds(500)))
+        // The lease has ended, and a process that has seen no replica gets one.
+        let other = FleetToken(client, name: "token", lease: .seconds(60), needsReplica: true)
+        guard case .refresh(let fence, _, _) = try await other.claim(known: first) else { return #expect(Bool(false)) }
+        await #expect(throws: RedisError.self) { try await strict.complete(fence, Data("new".utf8)) }
+        async let isEnded: Void = strict.completeLater(fence, Data("new".utf8))
+        replica.send(SIGCONT)
+        await isEnded
+        #expect(try await replica.client().run(["HGET", .text(client.key("token1", "token")), "value"]).data == Data("new".utf8))
+        withExtendedLifetime(master) {}
     }
 
     @Test("without the server each process refreshes by itself, or fails, as it was told") func unavailable() async throws {

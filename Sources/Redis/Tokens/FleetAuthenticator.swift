@@ -15,8 +15,10 @@ import CurlewTransport
 /// A process that needs a credential takes the one on the server, if that is another one than it had. Otherwise it takes the lease of the
 /// refresh, which it renews while it refreshes, and stores the result; the others wait for it. A holder that dies is replaced when its
 /// lease ends; what it might store later is refused by its fencing number. With sentinels or a cluster, a lease and a credential are used
-/// when a replica has them, for which the server waits half of ``RedisConfiguration/commandTimeout`` at most. A refused refresh is recorded
-/// on the server, and the others fail with ``FleetTokenError/refused(_:)``; one that fails otherwise is tried by the next process.
+/// when a replica has them, for which the server waits half of ``RedisConfiguration/commandTimeout`` at most. If none responds any more, the
+/// server may be cut off, and another one be the master: with ``Unavailability/fail`` the refresh does not begin, and what was stored is
+/// stored again. A refused refresh is recorded on the server, and the others fail with ``FleetTokenError/refused(_:)``; one that fails
+/// otherwise is tried by the next process.
 ///
 /// If the server is unavailable, ``whenUnavailable`` decides, after ``RedisConfiguration/commandTimeout`` at most. A credential whose refresh
 /// succeeded but could not be stored is used by this process, which tries to store it until the lease ends. A fail-over that takes longer than
@@ -71,7 +73,7 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
         self.longestWait = longestWait
         self.refusalTime = refusalTime
         self.isRefusal = isRefusal ?? { isUsuallyRefusal($0) }
-        token = FleetToken(client, name: name, lease: max(lease, .milliseconds(100)))
+        token = FleetToken(client, name: name, lease: max(lease, .milliseconds(100)), needsReplica: whenUnavailable == .fail)
         format = ValueFormat(keys: sealedWith)
     }
 

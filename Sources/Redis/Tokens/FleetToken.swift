@@ -79,12 +79,17 @@ struct FleetToken: Sendable {
     let client: RedisClient
     let key: String
     let lease: Duration
+    /// Whether a refresh only begins when a replica has its lease, if any has ever responded.
+    private let needsReplica: Bool
+    /// Whether a replica has ever responded.
+    private let hasReplicas = Lock(false)
     /// For people who inspect the server; not compared, as two sessions of a process may share an authenticator.
     private let holder = UUID().uuidString
 
-    init(_ client: RedisClient, name: String, lease: Duration) {
+    init(_ client: RedisClient, name: String, lease: Duration, needsReplica: Bool = false) {
         self.client = client
         self.lease = lease
+        self.needsReplica = needsReplica
         key = client.key("token1", name)
     }
 
@@ -102,25 +107,48 @@ struct FleetToken: Sendable {
         case ("refresh"?, 3...):
             guard let fence = parts[1].integer, let generation = parts[2].integer else { break }
             // Before the refresh begins: a fail-over that loses the lease would have another process begin a second one.
-            await client.awaitReplica(of: key)
+            if await !isReplicated({ last, _ in last == fence }), needsReplica {
+                try? await release(fence)
+                throw unreplicated
+            }
             return .refresh(fence: fence, parts.count > 3 ? parts[3].data : nil, generation: generation)
         default: break
         }
         throw .unexpectedResponse(command: "EVALSHA")
     }
 
-    /// Stores the credential of a refresh; `false` if another lease was granted meanwhile.
+    /// Whether a replica has what was written, and the server has it still, by the numbers of the last lease and of the credential: another
+    /// one may be connected by now. A server whose replicas respond no more may be cut off from them, and replaced by one of them; one that
+    /// never had any is the only one.
+    private func isReplicated(_ isKept: (_ fence: Int, _ generation: Int) -> Bool) async -> Bool {
+        guard client.mayFailOver else { return true }
+        let isReplicated = await client.awaitReplica(of: key)
+        let isEnough = hasReplicas.withLock { hasReplicas in
+            hasReplicas = hasReplicas || isReplicated
+            return isReplicated || !hasReplicas
+        }
+        guard isEnough, let numbers = try? await client.run(["HMGET", .text(key), "fence", "generation"]).elements, numbers.count == 2
+        else { return false }
+        return isKept(numbers[0].integer ?? 0, numbers[1].integer ?? 0)
+    }
+
+    private var unreplicated: RedisError { .timedOut(command: "WAIT", after: client.configuration.commandTimeout / 2) }
+
+    /// Stores the credential of a refresh; `false` if another lease was granted meanwhile. An error if no replica says so too.
     func complete(_ fence: Int, _ value: Data) async throws(RedisError) -> Bool {
-        guard try await client.run(Self.complete, keys: [key], [.number(fence), .bytes(value)]) == .integer(1) else { return false }
-        await client.awaitReplica(of: key)
-        return true
+        let isStored = try await client.run(Self.complete, keys: [key], [.number(fence), .bytes(value)]) == .integer(1)
+        // A refusal counts only from a server that has another lease.
+        guard await isReplicated({ isStored ? $1 >= fence : $0 != fence }) else { throw unreplicated }
+        return isStored
     }
 
     /// Tries to store the credential of a refresh until another lease was granted, this one has ended, or the client was closed.
     func completeLater(_ fence: Int, _ value: Data) async {
         let deadline = MonotonicTime.now() + lease.nanoseconds
         while MonotonicTime.now() < deadline {
-            try? await Task.sleep(nanoseconds: min(lease.nanoseconds / 20, 100_000_000))
+            // Not all the time that other commands have: they wait for a replica too.
+            try? await Task.sleep(
+                nanoseconds: max(min(lease.nanoseconds / 20, 100_000_000), client.configuration.commandTimeout.nanoseconds))
             do {
                 _ = try await complete(fence, value)
                 return
@@ -152,7 +180,7 @@ struct FleetToken: Sendable {
         guard let generation = try await client.run(Self.share, keys: [key], [.bytes(value)]).integer else {
             throw .unexpectedResponse(command: "EVALSHA")
         }
-        await client.awaitReplica(of: key)
+        _ = await isReplicated { _, last in last >= generation }
         return generation
     }
 
