@@ -8,7 +8,8 @@ import Testing
 
 @testable import CurlewRedis
 
-/// A process of redis-server on a port of loopback: a server, a sentinel or a node of a cluster. Ends with its last reference.
+/// A process of redis-server on a port of loopback, or in a network of its own: a server, a sentinel or a node of a cluster. Ends with its last
+/// reference.
 final class RedisNode: ServerProcess {
     /// The files of TLS, as options of servers and lines of sentinels.
     struct Security: Sendable {
@@ -35,7 +36,19 @@ final class RedisNode: ServerProcess {
         var lines: String { stride(from: 0, to: options.count, by: 2).map { "\(options[$0]) \(options[$0 + 1])\n" }.joined() }
     }
 
+    /// Where a process listens: the address, and the network that the process is in, if that is another one.
+    struct Place: Sendable {
+        var host = "127.0.0.1"
+        var network: CutOffNetwork?
+
+        func start(_ arguments: [String]) async throws -> ChildProcess {
+            if let network { return try await network.start(RedisServer.program, arguments) }
+            return try ChildProcess(RedisServer.program, arguments)
+        }
+    }
+
     let port: Int
+    private let place: Place
     private let security: Security?
     private let directory: TemporaryDirectory
     private let arguments: [String]
@@ -44,39 +57,41 @@ final class RedisNode: ServerProcess {
     let process: Lock<ChildProcess>
 
     var address: RedisConfiguration.Address {
-        security == nil ? .tcp(host: "127.0.0.1", port: port) : .tls(host: "127.0.0.1", port: port)
+        security == nil ? .tcp(host: place.host, port: port) : .tls(host: place.host, port: port)
     }
 
     /// Starts a server without persistence, and waits until it accepts connections.
-    convenience init(port: Int, _ options: [String], _ security: Security? = nil) async throws {
+    convenience init(port: Int, _ options: [String], _ security: Security? = nil, at place: Place = Place()) async throws {
         let directory = try TemporaryDirectory()
         let ports = security == nil ? ["--port", "\(port)"] : ["--port", "0", "--tls-port", "\(port)"]
         let common =
             ports + (security?.arguments ?? []) + [
-                "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", directory.url.path, "--daemonize",
-                "no",
+                "--bind", place.host, "--protected-mode", "no", "--save", "", "--appendonly", "no", "--dir", directory.url.path,
+                "--daemonize", "no",
                 "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes",
             ]
-        try await self.init(port, directory, common + options, security, readiness: "ready to accept connections")
+        try await self.init(port, place, directory, common + options, security, readiness: "ready to accept connections")
     }
 
     /// Starts a sentinel with a configuration.
-    convenience init(sentinelAt port: Int, _ configuration: String, _ security: Security? = nil) async throws {
+    convenience init(sentinelAt port: Int, _ configuration: String, _ security: Security? = nil, at place: Place = Place()) async throws {
         let directory = try TemporaryDirectory()
         let lines = security.map { "port 0\ntls-port \(port)\n" + $0.lines } ?? "port \(port)\n"
         let file = try directory.write(
-            Data("\(lines)bind 127.0.0.1\ndir \(directory.url.path)\n\(configuration)\n".utf8), to: "sentinel.conf")
-        try await self.init(port, directory, [file.path, "--sentinel"], security, readiness: "+monitor")
+            Data("\(lines)bind \(place.host)\nprotected-mode no\ndir \(directory.url.path)\n\(configuration)\n".utf8), to: "sentinel.conf")
+        try await self.init(port, place, directory, [file.path, "--sentinel"], security, readiness: "+monitor")
     }
 
-    private init(_ port: Int, _ directory: TemporaryDirectory, _ arguments: [String], _ security: Security?, readiness: String) async throws
-    {
+    private init(
+        _ port: Int, _ place: Place, _ directory: TemporaryDirectory, _ arguments: [String], _ security: Security?, readiness: String
+    ) async throws {
         self.port = port
+        self.place = place
         self.security = security
         self.directory = directory
         self.arguments = arguments
         self.readiness = readiness
-        process = Lock(try ChildProcess("redis-server", arguments))
+        process = Lock(try await place.start(arguments))
         try await ready()
     }
 
@@ -92,7 +107,7 @@ final class RedisNode: ServerProcess {
 
     /// Starts it again after its end, without what it knew.
     func restart() async throws {
-        let started = try ChildProcess("redis-server", arguments)
+        let started = try await place.start(arguments)
         process.withLock { $0 = started }
         try await ready()
     }
@@ -151,27 +166,38 @@ struct SentinelGroup {
     ///   - downAfter: how long the master may be silent, in milliseconds.
     ///   - users: whether servers and sentinels need a user and a password.
     ///   - isSecure: whether servers and sentinels have TLS only.
-    init(downAfter: Int = 300, users: Bool = false, isSecure: Bool = false) async throws {
+    ///   - network: the one that the master and the first sentinel are in, if that is another one.
+    ///   - options: further ones of the servers.
+    init(
+        downAfter: Int = 300, users: Bool = false, isSecure: Bool = false, in network: CutOffNetwork? = nil, options others: [String] = []
+    ) async throws {
         let security = isSecure ? try RedisNode.Security() : nil
         self.security = security
         credentials = users ? RedisCredentials(username: "app", password: "data") : nil
         sentinelCredentials = users ? RedisCredentials(username: "watcher", password: "watch") : nil
         let ports = try RedisNode.freePorts(6)
+        let place = network.map { RedisNode.Place(host: $0.outer) } ?? RedisNode.Place()
+        let masterPlace = network.map { RedisNode.Place(host: $0.inner, network: $0) } ?? place
         // The servers themselves, and the sentinels, are `default` with a password.
         let options =
-            users ? ["--requirepass", "admin", "--masterauth", "admin", "--user", "app", "on", ">data", "~*", "&*", "+@all"] : []
-        var servers = [try await RedisNode(port: ports[0], options, security)]
+            others
+            + (users ? ["--requirepass", "admin", "--masterauth", "admin", "--user", "app", "on", ">data", "~*", "&*", "+@all"] : [])
+        var servers = [try await RedisNode(port: ports[0], options, security, at: masterPlace)]
         for port in ports[1..<3] {
-            servers.append(try await RedisNode(port: port, options + ["--replicaof", "127.0.0.1", "\(ports[0])"], security))
+            let options = options + ["--replicaof", masterPlace.host, "\(ports[0])"]
+            servers.append(try await RedisNode(port: port, options, security, at: place))
         }
         var configuration = """
-            sentinel monitor \(Self.name) 127.0.0.1 \(ports[0]) 2
+            sentinel monitor \(Self.name) \(masterPlace.host) \(ports[0]) 2
             sentinel down-after-milliseconds \(Self.name) \(downAfter)
             sentinel failover-timeout \(Self.name) 1000
             """
         if users { configuration += "\nsentinel auth-pass \(Self.name) admin\nuser watcher on >watch &* +@all" }
         var sentinels: [RedisNode] = []
-        for port in ports[3...] { sentinels.append(try await RedisNode(sentinelAt: port, configuration, security)) }
+        for port in ports[3...] {
+            let place = sentinels.isEmpty ? masterPlace : place
+            sentinels.append(try await RedisNode(sentinelAt: port, configuration, security, at: place))
+        }
         (self.servers, self.sentinels) = (servers, sentinels)
         for sentinel in sentinels {
             let client = try sentinel.client()
@@ -186,6 +212,9 @@ struct SentinelGroup {
             guard isComplete else { throw TestError("a sentinel does not know the others") }
         }
     }
+
+    /// The sentinels, as the probe names them.
+    var place: String { "sentinels:\(Self.name):" + sentinels.map { "\($0.port)" }.joined(separator: ",") }
 
     /// A configuration that finds the master.
     func configuration(timeout: Duration = .milliseconds(500)) -> RedisConfiguration {
@@ -214,100 +243,6 @@ struct SentinelGroup {
         }
         guard let found else { throw TestError("the sentinels do not agree on a master") }
         return found
-    }
-}
-
-/// A cluster of three masters with a replica each.
-struct ClusterGroup {
-    /// The first three are the masters at the beginning.
-    let nodes: [RedisNode]
-    private let security: RedisNode.Security?
-
-    /// - Parameters:
-    ///   - timeout: after which a node counts as failed (`cluster-node-timeout`), in milliseconds.
-    ///   - isSecure: whether the nodes have TLS only.
-    init(timeout: Int = 500, isSecure: Bool = false) async throws {
-        let security = isSecure ? try RedisNode.Security() : nil
-        self.security = security
-        let ports = try RedisNode.freePorts(12)
-        var nodes: [RedisNode] = []
-        for index in 0..<6 {
-            let options = [
-                "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "\(timeout)", "--cluster-port",
-                "\(ports[6 + index])", "--cluster-replica-validity-factor", "0", "--cluster-require-full-coverage", "no",
-                // A replica is none of its slots' nodes before it was pinged once.
-                "--repl-ping-replica-period", "1",
-            ]
-            nodes.append(try await RedisNode(port: ports[index], options + (isSecure ? ["--tls-cluster", "yes"] : []), security))
-        }
-        self.nodes = nodes
-        let clients = try nodes.map { try $0.client() }
-        for (index, client) in clients.enumerated() {
-            _ = try await client.run(["CLUSTER", "SET-CONFIG-EPOCH", .number(index + 1)])
-            if index < 3 {
-                _ = try await client.run(["CLUSTER", "ADDSLOTSRANGE", .number(index * 16_384 / 3), .number((index + 1) * 16_384 / 3 - 1)])
-            }
-            // Each meets each, which is faster than that they hear of each other.
-            for other in clients[..<index] {
-                _ = try await other.run(["CLUSTER", "MEET", "127.0.0.1", .number(ports[index]), .number(ports[6 + index])])
-            }
-        }
-        for (index, client) in clients.enumerated() where index >= 3 {
-            let id = try await Self.id(clients[index - 3])
-            guard await becomesTrue({ (try? await client.run(["CLUSTER", "REPLICATE", .text(id)])) == .status("OK") }) else {
-                throw TestError("a node does not become a replica")
-            }
-        }
-        for client in clients {
-            let isComplete = await becomesTrue {
-                guard let info = try? await client.run(["CLUSTER", "INFO"]).text, let slots = try? await client.run(["CLUSTER", "SLOTS"])
-                else { return false }
-                return info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:6")
-                    && slots.elements?.filter { $0.elements?.count == 4 }.count == 3
-            }
-            guard isComplete else { throw TestError("the cluster is not complete") }
-        }
-    }
-
-    static func id(_ client: RedisClient) async throws -> String { try await client.run(["CLUSTER", "MYID"]).text ?? "" }
-
-    /// The greatest epoch that a node knows.
-    private static func epoch(_ client: RedisClient) async throws -> Int {
-        let lines = try await client.run(["CLUSTER", "INFO"]).text?.split(whereSeparator: \.isNewline) ?? []
-        let line = lines.first { $0.hasPrefix("cluster_current_epoch:") }
-        guard let epoch = line?.split(separator: ":").last.flatMap({ Int($0) }) else { throw TestError("a node has no epoch") }
-        return epoch
-    }
-
-    /// A configuration with two of the nodes, a replica first.
-    func configuration(timeout: Duration = .seconds(5)) -> RedisConfiguration {
-        var configuration = RedisConfiguration(.cluster([nodes[5].address, nodes[0].address]))
-        configuration.commandTimeout = timeout
-        configuration.longestBackoff = .milliseconds(100)
-        configuration.tls.certificateAuthorities = security?.authority.certificate
-        return configuration
-    }
-
-    /// Moves a slot with all its keys from one master to another one.
-    func migrate(_ slot: Int, from source: RedisNode, to destination: RedisNode) async throws {
-        let (from, to) = (try source.client(), try destination.client())
-        let (sourceID, destinationID) = (try await Self.id(from), try await Self.id(to))
-        _ = try await to.run(["CLUSTER", "SETSLOT", .number(slot), "IMPORTING", .text(sourceID)])
-        _ = try await from.run(["CLUSTER", "SETSLOT", .number(slot), "MIGRATING", .text(destinationID)])
-        while true {
-            let keys = try await from.run(["CLUSTER", "GETKEYSINSLOT", .number(slot), 10]).elements?.compactMap(\.text) ?? []
-            if keys.isEmpty { break }
-            _ = try await from.run(
-                ["MIGRATE", "127.0.0.1", .number(destination.port), "", 0, 5_000, "KEYS"] + keys.map { .text($0) })
-        }
-        // The new owner takes the epoch after the greatest that it knows: with that of the present one, both would claim the slot.
-        let known = await becomesTrue {
-            guard let last = try? await Self.epoch(from), let known = try? await Self.epoch(to) else { return false }
-            return known >= last
-        }
-        guard known else { throw TestError("a node does not hear of the others") }
-        _ = try await to.run(["CLUSTER", "SETSLOT", .number(slot), "NODE", .text(destinationID)])
-        _ = try await from.run(["CLUSTER", "SETSLOT", .number(slot), "NODE", .text(destinationID)])
     }
 }
 

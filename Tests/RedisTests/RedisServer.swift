@@ -27,7 +27,9 @@ extension ServerProcess {
 /// A Redis server of a test's own, on a Unix socket in a temporary directory, and over TLS if it is to be. Ends with its last reference.
 final class RedisServer: ServerProcess {
     /// Whether tests that need a server run: they are skipped where none is installed, unless servers are required.
-    static let isInstalled = Servers.areRequired || ChildProcess.path(of: "redis-server") != nil
+    static let isInstalled = Servers.areRequired || ChildProcess.path(of: program) != nil
+    /// The server's program; `CURLEW_TEST_REDIS_SERVER` names another one, such as `valkey-server`.
+    static let program = ProcessInfo.processInfo.environment["CURLEW_TEST_REDIS_SERVER"] ?? "redis-server"
 
     let directory: TemporaryDirectory
     let process: Lock<ChildProcess>
@@ -70,7 +72,7 @@ final class RedisServer: ServerProcess {
     private static func start(_ directory: TemporaryDirectory, _ options: [String]) throws -> ChildProcess {
         let socket = directory.file("redis.sock").path
         return try ChildProcess(
-            "redis-server",
+            program,
             ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", directory.url.path, "--daemonize", "no"]
                 + options)
     }
