@@ -5,6 +5,7 @@ import CurlewCookies
 import CurlewHTTP
 import CurlewResilience
 import CurlewTestSupport
+import CurlewTransport
 import Testing
 
 @testable import CurlewRedis
@@ -255,6 +256,26 @@ import Testing
         _ = try await to.run(["CLUSTER", "SETSLOT", .number(slot), "NODE", .text(destinationID)])
         _ = try await from.run(["CLUSTER", "SETSLOT", .number(slot), "NODE", .text(destinationID)])
         #expect(try await result == .array([.integer(2), .integer(1)]))
+    }
+
+    @Test("what a response has changed is due at once, and so is a command that it has sent elsewhere") func dueAtOnce() throws {
+        let (poller, seed) = (try SystemPoller(), RedisConfiguration.Address.tcp(host: "127.0.0.1", port: try RedisNode.freePorts(1)[0]))
+        let mailbox = RedisMailbox(poller.wakeUp, limit: 10)
+        let nodes = RedisNodes(
+            ConnectionContext(configuration: RedisConfiguration(.cluster([seed])), poller: poller, mailbox: mailbox, secureStreams: nil))
+        let now = MonotonicTime.now()
+        nodes.start(now)
+        let channel = try #require(nodes.channels.first as? CommandChannel)
+        #expect(nodes.nextTime(after: now).map { $0 > now } == true)
+        let command = RedisCommand(
+            name: "GET", bytes: [], target: .slot(5), timeout: .seconds(60), deadline: now + Duration.seconds(60).nanoseconds,
+            isRepeatable: true
+        ) { _ in }
+        #expect(nodes.takes(command, refusedWith: .closed, "MOVED 5 127.0.0.1:1", by: channel))
+        #expect(nodes.nextTime(after: now) == now)
+        nodes.advance(now)
+        #expect(nodes.nextTime(after: now).map { $0 <= MonotonicTime.now() } == true)
+        nodes.stop()
     }
 
     @Test("a server that is in no cluster, and settings that a cluster has not, are errors that say so") func none() async throws {

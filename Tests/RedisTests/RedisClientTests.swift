@@ -235,6 +235,27 @@ import Testing
         #expect(await #expect(throws: RedisError.self) { try await client.ping() } == .closed)
     }
 
+    @Test("a subscription that is refused is tried again with growing pauses") func refusedSubscription() async throws {
+        let server = try await RedisServer("--user", "app", "on", "nopass", "~*", "resetchannels", "+@all")
+        let watcher = try server.client()
+        func connections() async throws -> Int {
+            let lines = try await watcher.run(["INFO", "stats"]).text?.split(whereSeparator: \.isNewline) ?? []
+            return lines.compactMap { $0.hasPrefix("total_connections_received:") ? Int($0.split(separator: ":")[1]) : nil }.first ?? 0
+        }
+        var configuration = server.configuration()
+        configuration.credentials = RedisCredentials(username: "app", password: "any")
+        configuration.longestBackoff = .seconds(10)
+        let client = try RedisClient(configuration)
+        #expect(await client.becomesReady())
+        let before = try await connections()
+        let start = ContinuousClock.now
+        let subscription = client.subscribe(to: "news") { _ in }
+        #expect(await becomesTrue { (try? await connections()).map { $0 >= before + 8 } ?? false })
+        // After 10 milliseconds, 20 and so on, with up to half of that taken away.
+        #expect(start.duration(to: .now) > .milliseconds(600))
+        withExtendedLifetime(subscription) {}
+    }
+
     @Test("a host's name is resolved, and an unknown one is an error") func hosts() async throws {
         let fake = try FakeServer(response: "+no\r\n", isTCP: true)
         var configuration = RedisConfiguration(.tcp(host: "localhost", port: fake.port))

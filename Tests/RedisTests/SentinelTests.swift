@@ -123,6 +123,21 @@ import Testing
         #expect(await eventually { if case .unavailable(_, .connectionFailed)? = untrusting.refusal { true } else { false } })
     }
 
+    @Test("what a sentinel has responded over TLS is acted on without another event") func secureAtOnce() async throws {
+        let (security, ports) = (try RedisNode.Security(), try RedisNode.freePorts(2))
+        let master = try await RedisNode(port: ports[0], [], security)
+        let sentinel = try await RedisNode(
+            sentinelAt: ports[1], "sentinel monitor \(SentinelGroup.name) 127.0.0.1 \(ports[0]) 1", security)
+        var configuration = RedisConfiguration(.sentinels([sentinel.address], master: SentinelGroup.name))
+        configuration.tls.certificateAuthorities = security.authority.certificate
+        configuration.commandTimeout = .seconds(20)
+        // No check of a silent connection wakes the thread before the command's time has passed.
+        configuration.silenceLimit = .seconds(60)
+        let client = try RedisClient(configuration)
+        #expect(try await client.run(["SET", "key", "value"]) == .status("OK"))
+        withExtendedLifetime(master) {}
+    }
+
     /// What ends the master's service; the one that is tried in each run, or both.
     enum Fault: CaseIterable {
         case killed, paused
