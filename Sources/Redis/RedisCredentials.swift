@@ -31,10 +31,12 @@ public struct RedisCredentials: Sendable, Hashable {
 
     /// A password that changes, as that of a cloud's identities (IAM) or a vault does.
     ///
-    /// - Parameter password: returns the password that is valid now. Called for each connection, also after one has ended, on any thread, and
-    ///   several times at once. An error, or a result that takes longer than ``RedisConfiguration/connectTimeout``, ends the attempt with
-    ///   ``RedisError/Reason/credentialsFailed(_:)``, which has the error's text; the task is cancelled then, and the next attempt follows
-    ///   after the backoff.
+    /// - Parameters:
+    ///   - username: the user; `nil`, the default, for `default`.
+    ///   - password: returns the password that is valid now. Called for each connection, also after one has ended, on any thread, and
+    ///     several times at once. An error, or a result that takes longer than ``RedisConfiguration/connectTimeout``, ends the attempt
+    ///     with ``RedisError/Reason/credentialsFailed(_:)``, which has the error's text; the task is cancelled then, and the next attempt
+    ///     follows after the backoff.
     public init(username: String? = nil, password: @escaping @Sendable () async throws -> String) {
         self.username = username
         secret = .source(Source(password))

@@ -119,7 +119,9 @@ public struct AWSSignatureV4: Sendable, Hashable {
     ///
     /// For `clockOffset`, after a refusal such as `RequestTimeTooSkewed`.
     ///
-    /// - Parameter now: the time by the clock of this computer at which the response arrived.
+    /// - Parameters:
+    ///   - response: the header fields of the response.
+    ///   - now: the time by the clock of this computer at which the response arrived.
     public static func clockOffset(of response: HTTPHeaders, receivedAt now: Date) -> Duration? {
         guard let text = response["Date"], let date = HTTPDate.date(from: text, now: now) else { return nil }
         return .seconds(date.timeIntervalSince(now))

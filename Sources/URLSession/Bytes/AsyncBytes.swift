@@ -72,7 +72,9 @@ extension URLSession {
     /// A delegate is called as by ``data(for:delegate:)``. Cancelling the task that awaits this, or that reads the body, cancels the
     /// transfer.
     ///
-    /// - Parameter delegate: for this task; `nil`, the default, for the session's only.
+    /// - Parameters:
+    ///   - request: what is sent.
+    ///   - delegate: for this task; `nil`, the default, for the session's only.
     /// - Throws: `URLError`.
     public func bytes(for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (AsyncBytes, URLResponse) {
         let task = enter { URLSessionDataTask(self, $0, .streamed(request), .awaited) }

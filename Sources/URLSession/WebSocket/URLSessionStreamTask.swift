@@ -63,8 +63,10 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {  // as it
     ///
     /// Cancelling the task that waits ends the wait with `URLError.cancelled`; the bytes are sent nevertheless.
     ///
-    /// - Parameter timeout: in seconds, from the call on; 0 for none. Then the write fails with `URLError.timedOut`, and its bytes are not
-    ///   sent unless their turn had come: then they may be.
+    /// - Parameters:
+    ///   - data: the bytes.
+    ///   - timeout: in seconds, from the call on; 0 for none. Then the write fails with `URLError.timedOut`, and its bytes are not sent
+    ///     unless their turn had come: then they may be.
     /// - Throws: `URLError`.
     open func write(_ data: Data, timeout: TimeInterval) async throws {
         try await CallWait<Void>.value { [self] wait in write(data, timeout) { wait.end($0) } }
@@ -118,7 +120,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {  // as it
 
     // MARK: For the superclass
 
-    /// Starts the task, or resumes it after ``suspend()``. Does nothing for one that runs, or was cancelled.
+    /// Starts the task, or resumes it after `suspend()`. Does nothing for one that runs, or was cancelled.
     open override func resume() {
         super.resume()
         serve()
