@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A query of JSON (RFC 9535): what `--filter` takes. Its functions `match` and `search` are not supported.
+/// A query of JSON (RFC 9535): what `--filter` takes.
 struct JSONPath: Sendable {
     indirect enum Selector: Sendable {
         case name(String)
@@ -27,6 +27,15 @@ struct JSONPath: Sendable {
         case not(Condition)
         case exists(Query)
         case compares(Operand, String, Operand)
+        /// The functions `match`, of whole texts, and `search`.
+        case matches(Operand, Pattern, isWhole: Bool)
+    }
+
+    enum Pattern: Sendable {
+        /// One that the query has; `nil` for text that is none, which nothing matches.
+        case fixed(IRegexp?)
+        /// One that is in the document.
+        case found(Operand)
     }
 
     indirect enum Operand: Sendable {
@@ -115,6 +124,13 @@ struct JSONPath: Sendable {
             case ">": return isLess(second, first)
             case "<=": return isLess(first, second) || isEqual(first, second)
             default: return isLess(second, first) || isEqual(first, second)
+            }
+        case .matches(let operand, let pattern, let isWhole):
+            guard let text = value(operand, root, current)?.string else { return false }
+            switch pattern {
+            case .fixed(let expression): return expression?.matches(text, isWhole: isWhole) ?? false
+            case .found(let operand):
+                return value(operand, root, current)?.string.flatMap { IRegexp($0) }?.matches(text, isWhole: isWhole) ?? false
             }
         }
     }

@@ -162,9 +162,11 @@ struct JSONPathParser {
         if take("!") {
             skipSpace()
             if take("(") { return .not(try parenthesized()) }
+            if let condition = try matching() { return .not(condition) }
             return .not(.exists(try query()))
         }
         if take("(") { return try parenthesized() }
+        if let condition = try matching() { return condition }
         let left = try operand()
         skipSpace()
         guard let sign = ["==", "!=", "<=", ">=", "<", ">"].first(where: { take($0) }) else {
@@ -173,6 +175,22 @@ struct JSONPathParser {
         }
         skipSpace()
         return .compares(left, sign, try operand())
+    }
+
+    /// Reads `match(text, pattern)` or `search(text, pattern)`; `nil` if there is neither.
+    private mutating func matching() throws(UsageError) -> JSONPath.Condition? {
+        let isWhole = take("match(")
+        guard isWhole || take("search(") else { return nil }
+        skipSpace()
+        let text = try operand()
+        skipSpace()
+        guard take(",") else { throw error(", was expected, and a pattern") }
+        skipSpace()
+        let pattern = try operand()
+        skipSpace()
+        guard take(")") else { throw error(") was expected") }
+        guard case .literal(let value) = pattern else { return .matches(text, .found(pattern), isWhole: isWhole) }
+        return .matches(text, .fixed(value.string.flatMap { IRegexp($0) }), isWhole: isWhole)
     }
 
     private mutating func parenthesized() throws(UsageError) -> JSONPath.Condition {
@@ -185,9 +203,6 @@ struct JSONPathParser {
     private mutating func operand() throws(UsageError) -> JSONPath.Operand {
         if let first = rest.first, first == "$" || first == "@" { return .query(try query()) }
         if let first = rest.first, first == "'" || first == "\"" { return .literal(.text(NestedJSON.quoted(try quoted()))) }
-        for name in ["match(", "search("] where rest.starts(with: name.unicodeScalars) {
-            throw error("the function \(name.dropLast()) is not supported")
-        }
         for name in ["length(", "count(", "value("] where take(name) {
             skipSpace()
             let argument = try operand()

@@ -70,6 +70,8 @@ struct JSONReindenter {
     private static let maximumDepth = 512
 
     private let maximumOutput: Int
+    /// Whether text is kept, not only checked.
+    private let keepsText: Bool
     private var source: [UInt8] = []
     private var output: [UInt8] = []
     private var containers: [Container] = []
@@ -81,6 +83,12 @@ struct JSONReindenter {
     /// - Parameter maximumOutput: the size of the formatted text, in bytes, beyond which it is not formatted.
     init(maximumOutput: Int = 256 << 20) {
         self.maximumOutput = maximumOutput
+        keepsText = true
+    }
+
+    private init(keepsText: Bool) {
+        maximumOutput = 0
+        self.keepsText = keepsText
     }
 
     /// The number of bytes of input.
@@ -91,7 +99,7 @@ struct JSONReindenter {
 
     /// Whether the bytes are a single JSON text.
     static func isValid(_ bytes: some Sequence<UInt8>) -> Bool {
-        var text = JSONReindenter()
+        var text = JSONReindenter(keepsText: false)
         text.append(bytes)
         text.endNumber()
         return text.isComplete
@@ -100,7 +108,7 @@ struct JSONReindenter {
     /// Appends a piece, split anywhere.
     mutating func append(_ bytes: some Sequence<UInt8>) {
         for byte in bytes {
-            source.append(byte)
+            if keepsText { source.append(byte) }
             guard !isInvalid else { continue }
             isInvalid = !consume(byte) || output.count > maximumOutput
             if isInvalid { output = [] }
@@ -124,17 +132,21 @@ struct JSONReindenter {
 
     // MARK: Bytes
 
+    private mutating func put(_ byte: UInt8) {
+        if keepsText { output.append(byte) }
+    }
+
     /// Processes a byte. Returns `false` if the text is not JSON.
     private mutating func consume(_ byte: UInt8) -> Bool {
         switch token {
         case .none: return consumeBetweenTokens(byte)
         case .string: return consumeInString(byte)
         case .escape:
-            output.append(byte)
+            put(byte)
             token = byte == UInt8(ascii: "u") ? .unicode(digitsLeft: 4) : .string
             return #"u"\/bfnrt"#.utf8.contains(byte)
         case .unicode(let left):
-            output.append(byte)
+            put(byte)
             token = left > 1 ? .unicode(digitsLeft: left - 1) : .string
             return "0123456789abcdefABCDEF".utf8.contains(byte)
         case .number(let number):
@@ -143,19 +155,19 @@ struct JSONReindenter {
                 endValue()
                 return consumeBetweenTokens(byte)
             }
-            output.append(byte)
+            put(byte)
             token = .number(next)
             return true
         case .literal(let rest):
             guard byte == rest.first else { return false }
-            output.append(byte)
+            put(byte)
             if rest.count > 1 { token = .literal(rest: rest.dropFirst()) } else { endValue() }
             return true
         }
     }
 
     private mutating func consumeInString(_ byte: UInt8) -> Bool {
-        output.append(byte)
+        put(byte)
         switch byte {
         case UInt8(ascii: "\\"): token = .escape
         case UInt8(ascii: "\"") where expected == .colon: token = .none
@@ -174,7 +186,7 @@ struct JSONReindenter {
         case UInt8(ascii: "}"): return close(.object, byte, ifEmpty: .nameOrEnd)
         case UInt8(ascii: "\"") where expected == .name || expected == .nameOrEnd:
             beginLine()
-            output.append(byte)
+            put(byte)
             token = .string
             expected = .colon
             return true
@@ -184,14 +196,15 @@ struct JSONReindenter {
 
     private mutating func consumeComma() -> Bool {
         guard expected == .commaOrEnd else { return false }
-        output.append(UInt8(ascii: ","))
+        put(UInt8(ascii: ","))
         expected = containers.last == .object ? .name : .value
         return true
     }
 
     private mutating func consumeColon() -> Bool {
         guard expected == .colon else { return false }
-        output += [UInt8(ascii: ":"), UInt8(ascii: " ")]
+        put(UInt8(ascii: ":"))
+        put(UInt8(ascii: " "))
         expected = .value
         return true
     }
@@ -199,7 +212,7 @@ struct JSONReindenter {
     private mutating func beginValue(_ byte: UInt8) -> Bool {
         guard expected == .value || expected == .valueOrEnd else { return false }
         if containers.last == .array { beginLine() }
-        output.append(byte)
+        put(byte)
         switch byte {
         case UInt8(ascii: "{"): return open(.object, .nameOrEnd)
         case UInt8(ascii: "["): return open(.array, .valueOrEnd)
@@ -233,12 +246,13 @@ struct JSONReindenter {
         guard containers.last == container, expected == .commaOrEnd || expected == empty else { return false }
         containers.removeLast()
         if expected == .commaOrEnd { beginLine() }
-        output.append(byte)
+        put(byte)
         endValue()
         return true
     }
 
     private mutating func beginLine() {
+        guard keepsText else { return }
         output.append(UInt8(ascii: "\n"))
         output.append(contentsOf: repeatElement(UInt8(ascii: " "), count: 2 * containers.count))
     }

@@ -84,6 +84,42 @@ import Testing
     }
 }
 
+@Suite(.timeLimit(.minutes(1))) struct IRegexpTests {
+    @Test(
+        "text matches as a whole, or in a part",
+        arguments: [
+            ("a.*b", "axxb", true, true), ("a.*b", "xaxxbx", false, true), ("a.*b", "a\nb", false, false), (".", "\r", false, false),
+            ("[0-9]{2,3}", "123", true, true), ("[0-9]{2,3}", "1234", true, false), ("[0-9]{2,3}", "1234", false, true),
+            ("[0-9]{2}", "1", true, false), ("a{2,}", "aaaa", true, true), ("a{0}b", "b", true, true), ("(ab)?c+", "abcc", true, true),
+            ("(a|bc|)d", "bcd", true, true), ("(a|bc|)d", "d", true, true), ("x|y|z", "foo z", false, true), ("x|y|z", "foo", false, false),
+            ("[^a-c]", "b", true, false), ("[^a-c]", "d", true, true), ("[-a]", "-", true, true), ("[a-]", "-", true, true),
+            ("[\\-\\]^]+", "-]^", true, true), ("\\p{Lu}\\p{L}", "Éé", true, true), ("\\P{L}", "é", true, false),
+            ("[\\p{Nd}.]+", "1.٣", true, true), ("\\n\\t\\(\\|", "\n\t(|", true, true),
+            // Neither is an anchor, nor are characters composed.
+            ("^a$", "^a$", true, true), ("^a$", "a", false, false), ("e", "e\u{301}", false, true), ("e.", "e\u{301}", true, true),
+            ("", "", true, true), ("", "a", true, false), ("", "a", false, true), ("(a*)*", "aaa", true, true),
+        ] as [(String, String, Bool, Bool)])
+    func matching(_ pattern: String, _ text: String, _ isWhole: Bool, _ matches: Bool) throws {
+        #expect(try #require(IRegexp(pattern)).matches(text, isWhole: isWhole) == matches)
+    }
+
+    @Test(
+        "what is no expression is refused",
+        arguments: [
+            "[", "[]", "(", ")", "a**", "*", "a{", "a{2", "a{3,2}", "a{,2}", "\\d", "\\", "\\p{Q}", "\\p{Lx}", "\\p{L", "[a-b-c]", "[z-a]",
+            "[[a]", "a]", "a}", "((a{5000}){5000}){5000}", "a{99999999999999999999}", String(repeating: "(", count: 1000),
+        ])
+    func invalid(_ pattern: String) { #expect(IRegexp(pattern) == nil) }
+
+    @Test("an expression with which going back would take for ever takes as long as the text") func time() throws {
+        let text = String(repeating: "a", count: 20_000)
+        let start = ContinuousClock.now
+        #expect(try !#require(IRegexp("(a|a)*(a*)*b")).matches(text, isWhole: true))
+        #expect(try !#require(IRegexp("(a|aa)+$")).matches(text, isWhole: false))
+        #expect(ContinuousClock.now - start < .seconds(20))
+    }
+}
+
 @Suite(.timeLimit(.minutes(1))) struct JSONPathTests {
     private static let text = #"""
         {"store": {"book": [
@@ -111,6 +147,12 @@ import Testing
             ("$..book[?@.author >= 'H'].author", ["Nigel", "Herman"]), ("$['x','none']['y'].y", ["1"]), ("$..book[9223:1]", []),
             ("$[?@[0]==0 && @[?@==9007199254740993]]", []),
             ("$..book[?9007199254740993>9007199254740992].title", ["Sayings", "Sword", "Moby"]),
+            ("$..book[?match(@.title, 'S.*')].title", ["Sayings", "Sword"]), ("$..book[?match(@.title, 'S')].title", []),
+            ("$..book[?search(@.title, \"[xyz]\") && !match(@.title,'S.*')].title", ["Moby"]),
+            ("$..book[?!(search(@.author, 'l') || @.isbn)].title", []), ("$..book[?search(@.isbn, '^0')].title", []),
+            // What is no text or no pattern matches nothing; a pattern may be in the document.
+            ("$..book[?match(@.price, '8.*')]", []), ("$..book[?search(@.title, '[')]", []), ("$..book[?search(@.title, 1)]", []),
+            ("$..book[?match(@.category, $.store.book[0].category)].title", ["Sayings"]),
         ] as [(String, [String])])
     func selection(_ path: String, _ values: [String]) throws {
         let root = try #require(NestedJSON(parsing: Array(Self.text.utf8)))
@@ -124,12 +166,20 @@ import Testing
             ("$['a", "character 5: the quote has no end"), ("$.a b", "character 5: the end was expected"),
             ("[-9223372036854775808]", "character 3: the number is no whole number below 2^53"),
             ("$[?@.a==]", "character 9: a query"),
-            ("$[?match(@.a, 'b')]", "character 4: the function match is not supported"), ("$[01x]", "character 5: ] was expected"),
+            ("$[?match(@.a)]", "character 13: , was expected, and a pattern"), ("$[?search(@.a, 'b'", "character 19: ) was expected"),
+            ("$[?match(@.a, 'b')==true]", "character 19: ] was expected"), ("$[01x]", "character 5: ] was expected"),
             ("$[?(@.a]", "character 8: ) was expected"), (String(repeating: "[?@", count: 70), "more than 64"),
         ] as [(String, String)])
     func errors(_ path: String, _ message: String) throws {
         let error = #expect(throws: UsageError.self) { try JSONPath(path) }
         #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
+    }
+
+    @Test("JSON is checked in memory that does not grow with it") func checking() {
+        // As deep as may be, which formatted has 500 times the size.
+        let text = String(repeating: "[", count: 500) + String(repeating: "1,", count: 1 << 20) + "1" + String(repeating: "]", count: 500)
+        #expect(JSONReindenter.isValid(text.utf8))
+        #expect(!JSONReindenter.isValid(text.utf8.dropLast()))
     }
 
     @Test("JSON is read as it is written, and nothing else is") func trees() throws {
