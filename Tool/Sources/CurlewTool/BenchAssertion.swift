@@ -28,7 +28,7 @@ struct BenchAssertion: ExpressibleByArgument, Equatable, Sendable {
     let sign: String
     /// In milliseconds, per cent, or as it is.
     let limit: Double
-    private let text: String
+    let text: String
 
     init?(argument: String) {
         guard let sign = ["<=", ">=", "<", ">"].first(where: argument.containsScalars), let range = argument.firstScalarRange(of: sign)

@@ -49,7 +49,7 @@ enum Subcommand: String, CaseIterable {
           sse URL                 print server-sent events as they come
           curl WORDS…             do what a command of curl says; options that are not supported are errors
           bench URL               send a request many times: -n REQUESTS or --duration SECONDS, -c CONCURRENCY,
-                                  --rate PER_SECOND
+                                  --rate PER_SECOND[,…], --compare URL, --assert LIMIT, --html FILE
           serve [FOLDER]          serve the files of a folder to this machine: --port N, --upload, --tls
           help [COMMAND]          print this help, or that of download, ws, sse, bench or serve
 
