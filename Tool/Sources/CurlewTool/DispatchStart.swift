@@ -19,6 +19,8 @@ enum DispatchStart {
         if spare.contains(where: { $0 < 0 }) {
             fail("curlew: can't start: fewer than 12 file descriptors are available; raise the limit with ulimit -n\n")
         }
+        // After the check, as it opens a file.
+        Platform.beginTLS()
         for number in traps { signal(number) { _ in DispatchStart.failForDispatch() } }
         let timer = DispatchSemaphore(value: 0)
         DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(1)) { timer.signal() }
