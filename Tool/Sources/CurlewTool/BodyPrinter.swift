@@ -7,8 +7,6 @@ struct BodyPrinter {
         case undecided
         case passthrough
         case formatting(JSONReindenter)
-        /// Text of another charset, which is converted when it is complete.
-        case converting(Data, TextCharset)
         /// XML or HTML, coloured as it comes.
         case markup(MarkupPainter)
         /// Lines of JSON are coloured each by itself, as they come; the beginning of the next one.
@@ -27,6 +25,10 @@ struct BodyPrinter {
     let write: (Data) throws -> Void
 
     private var mode = Mode.undecided
+    private var hasBegun = false
+    /// Of text that is converted, by lines as they come, or when it is complete.
+    private var charset: TextCharset?
+    private var unconverted = Data()
     private var text = TerminalText()
     private var lastByte: UInt8?
 
@@ -53,21 +55,46 @@ struct BodyPrinter {
 
     /// Writes a piece. Returns `false` for a binary body on a terminal, of which nothing is written.
     mutating func print(_ piece: Data, contentType: String?) throws -> Bool {
+        guard !piece.isEmpty else { return true }
+        if !hasBegun, isForReader { charset = TextCharset(contentType: contentType, beginning: piece) }
+        hasBegun = true
+        guard let charset else { return try printText(piece, contentType) }
+        // Only the piece is searched, as what waits has no line break.
+        let end = charset.hasPlainLines ? piece.lastIndex(of: UInt8(ascii: "\n")).map { piece.index(after: $0) } : nil
+        unconverted += piece[..<(end ?? piece.endIndex)]
+        if unconverted.count > Self.maximumFormattedSize {
+            // Neither is it converted in parts from here on.
+            self.charset = nil
+            if case .undecided = mode { mode = .passthrough }
+            _ = try printText(unconverted + piece[(end ?? piece.endIndex)...], contentType)
+            unconverted = Data()
+        } else if let end {
+            try convert(charset)
+            unconverted = Data(piece[end...])
+        }
+        return true
+    }
+
+    /// Prints what waits to be converted; as it is, if it is no text of the charset.
+    private mutating func convert(_ charset: TextCharset) throws {
+        defer { unconverted = Data() }
+        // As UTF-8 its type says no charset.
+        if let text = charset.text(of: unconverted), !text.utf8.contains(0) {
+            _ = try printText(Data(text.utf8), charset.contentType)
+        } else {
+            if case .undecided = mode { mode = .passthrough }
+            _ = try printText(unconverted, charset.contentType)
+        }
+    }
+
+    private mutating func printText(_ piece: Data, _ contentType: String?) throws -> Bool {
         if case .undecided = mode {
             guard !piece.isEmpty else { return true }
-            if isForReader, let charset = TextCharset(contentType: contentType, beginning: piece) {
-                mode = .converting(Data(), charset)
-            } else {
-                if isEscaped, piece.contains(0) { return false }
-                decide(piece, contentType)
-            }
+            if isEscaped, piece.contains(0) { return false }
+            decide(piece, contentType)
         }
         // The contents are moved out of the enumeration while they grow: a second reference would copy them.
         switch mode {
-        case .converting(var bytes, let charset):
-            mode = .passthrough
-            bytes += piece
-            if bytes.count > Self.maximumFormattedSize { try put(safe(bytes)) } else { mode = .converting(bytes, charset) }
         case .lines(var text):
             mode = .passthrough
             try putLines(&text, piece)
@@ -113,16 +140,7 @@ struct BodyPrinter {
 
     /// Writes the buffered output. Called at the end of the body, even a truncated one.
     mutating func finish() throws {
-        if case .converting(let bytes, let charset) = mode {
-            mode = .undecided
-            // As UTF-8 its type says no charset.
-            if let text = charset.text(of: bytes), !text.utf8.contains(0) {
-                _ = try print(Data(text.utf8), contentType: charset.contentType)
-            } else {
-                mode = .passthrough
-                try put(safe(bytes))
-            }
-        }
+        if let charset, !unconverted.isEmpty { try convert(charset) }
         if case .formatting(var json) = mode {
             mode = .passthrough
             try put(style.json(safe(Data(json.finish()))))

@@ -39,6 +39,33 @@ import Testing
         #expect(try Self.printed([Data(bytes)], type: type, isTerminal: false) == String(decoding: bytes, as: UTF8.self))
     }
 
+    @Test("lines of another charset are converted as they come") func convertedLines() throws {
+        func check(_ type: String, _ pieces: [([UInt8], String)], rest: String) throws {
+            var output = Data()
+            try withUnsafeMutablePointer(to: &output) { output in
+                var printer = BodyPrinter(isTerminal: true, isRaw: false, isPretty: false) { output.pointee += $0 }
+                for (bytes, text) in pieces {
+                    _ = try printer.print(Data(bytes), contentType: type)
+                    #expect(String(decoding: output.pointee, as: UTF8.self) == text, "\(type)")
+                }
+                try printer.finish()
+            }
+            #expect(String(decoding: output, as: UTF8.self) == rest, "\(type)")
+        }
+        try check(
+            "text/plain; charset=windows-1252", [([0x66, 0xFC, 0x0A, 0x80], "fü\n"), ([0x0A], "fü\n€\n"), ([0xE4], "fü\n€\n")],
+            rest: "fü\n€\nä\n")
+        // A character that is parted.
+        try check(
+            "text/event-stream; charset=GBK", [([0xC4], ""), ([0xE3, 0x0A, 0xC4], "你\n"), ([0xE3, 0x0A], "你\n你\n")], rest: "你\n你\n")
+        // The first bytes of units of two, and states.
+        try check("text/plain; charset=utf-16le", [([0x0A, 0x01, 0x0A, 0x00], ""), ([0x61, 0x00], "")], rest: "Ċ\na\n")
+        try check("text/plain; charset=iso-2022-jp", [([0x1B, 0x24, 0x42, 0x46, 0x7C, 0x1B, 0x28, 0x42, 0x0A], "")], rest: "日\n")
+        // A line that is none in the charset comes as it is, and the next one is converted again.
+        try check("text/plain; charset=unknown", [([0x61, 0x0A], "a\n"), ([0x62, 0x0A], "a\nb\n")], rest: "a\nb\n")
+        try check("application/json; charset=ISO-8859-1", [([0x5B, 0x22, 0xFC, 0x22, 0x0A], ""), ([0x5D], "")], rest: "[\n  \"ü\"\n]\n")
+    }
+
     @Test("JSON is formatted with each type that servers give it, and logs come as they are written")
     func types() async throws {
         let server = try LoopbackServer { request, connection in
