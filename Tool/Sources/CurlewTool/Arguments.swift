@@ -176,8 +176,8 @@ import Curlew
         if options.download == "-" { throw UsageError("--download needs a file; without it the body goes to standard output") }
         if options.key != nil, options.cert == nil { throw UsageError("--key requires --cert") }
         if options.record != nil, options.replay != nil { throw UsageError("--record and --replay can't be combined") }
-        if options.compare, options.replay == nil { throw UsageError("--compare requires --replay") }
-        if options.compare, options.download != nil { throw UsageError("--compare and --download can't be combined") }
+        if options.diff, options.replay == nil { throw UsageError("--diff requires --replay") }
+        if options.diff, options.download != nil { throw UsageError("--diff and --download can't be combined") }
         if options.download != nil, options.multipart { throw UsageError("--download and --multipart can't be combined") }
     }
 }

@@ -110,7 +110,8 @@ struct BenchCommand: ParsableCommand {
         ("--show-secrets", \.showSecrets), ("--offline", \.offline),
         ("--curl", \.printsCurl), ("--download", { $0.download != nil }), ("--continue", \.resumesDownload),
         ("--waterfall", { $0.waterfall != nil }), ("--har", { $0.har != nil }), ("--record", { $0.record != nil }),
-        ("--replay", { $0.replay != nil }), ("--netrc", \.netrc), ("--session", { $0.session != nil }), ("--retry", { $0.retry != nil }),
+        ("--replay", { $0.replay != nil }), ("--diff", \.diff), ("--netrc", \.netrc), ("--session", { $0.session != nil }),
+        ("--retry", { $0.retry != nil }),
         ("--auth-type", { $0.authType == .challenge }), ("--version", \.showsVersion), ("--completions", { $0.completions != nil }),
         ("--ignore-stdin", \.ignoreStdin),
     ]

@@ -121,7 +121,7 @@ enum Help {
           --record FOLDER         record the exchanges, redacted, to be replayed
           --replay FOLDER         respond from what was recorded, without a network; if a body was sent with the request, it has
                                   to be the recorded one: JSON by value, text by lines, and others by bytes
-          --compare               with --replay, send the request, and print how status, type and body of the response differ
+          --diff                  with --replay, send the request, and print how status, type and body of the response differ
                                   from the recorded ones; the exit status is 1 if they do
 
         Credentials:

@@ -39,7 +39,7 @@ extension SendOptions {
         (filter, pager) = (nil, false)
         (showSecrets, offline, printsCurl, noDecode) = (false, false, false, false)
         (download, resumesDownload, replacesFile) = (nil, false, false)
-        (waterfall, har, record, replay, compare) = (nil, nil, nil, nil, false)
+        (waterfall, har, record, replay, diff) = (nil, nil, nil, nil, false)
         (token, user, authType, netrc, session) = (nil, nil, .basic, false, nil)
         (timeout, deadline, connectTimeout) = (nil, nil, nil)
         (retry, maxRedirects) = (nil, nil)
@@ -69,7 +69,7 @@ extension SendOptions {
         case "--no-decode": noDecode = true
         case "--continue": resumesDownload = true
         case "--force": replacesFile = true
-        case "--compare": compare = true
+        case "--diff": diff = true
         case "--netrc": netrc = true
         case "--insecure": insecure = true
         case "-4", "--ipv4": ipv4 = true

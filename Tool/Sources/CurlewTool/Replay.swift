@@ -59,7 +59,7 @@ struct Replay {
         return [exchange.method, origin, path.isEmpty ? "/" : path] + items
     }
 
-    // MARK: --compare
+    // MARK: --diff
 
     /// A complete response.
     struct Response {

@@ -68,7 +68,7 @@ struct SendOptions: ParsableArguments {
     @Option(name: .long, help: "record the exchanges in an HTTP Archive", completion: .file()) var har: String?
     @Option(name: .long, help: "record the exchanges in a folder", completion: .directory) var record: String?
     @Option(name: .long, help: "respond from a folder, without a network", completion: .directory) var replay: String?
-    @Flag(name: .long, help: "send the request, and compare the response with the recorded one") var compare = false
+    @Flag(name: .long, help: "send the request, and compare the response with the recorded one") var diff = false
 
     // MARK: Credentials
 

@@ -70,7 +70,7 @@ struct Transfer {
         var filter = arguments.path.map { BodyFilter($0) }
         let parts = arguments.parts(isTerminal: Output.standard.isTerminal, method: plan.method)
         let isBodyShown = parts.unicodeScalars.contains("b")
-        var compared: Data? = arguments.compare ? Data() : nil
+        var compared: Data? = arguments.diff ? Data() : nil
         var hasPiece = false
         // Why a failure that may be repeated is not.
         var refusal: String?

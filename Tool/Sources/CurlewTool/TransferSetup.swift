@@ -23,7 +23,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
     private let output: Output
     private let archive: HARRecorder?
     private let cassette: Cassette?
-    /// The recorded response for `--compare`; `nil` without it.
+    /// The recorded response for `--diff`; `nil` without it.
     private let replay: Replay?
     private var attemptStart = 0
     private var stored: KeptSession?
@@ -77,10 +77,10 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
                 transport: RecordingTransport(cassette, base: CurlTransport(configuration: configuration.connections)))
         } else if let path = arguments.replay {
             let sent = BodyDifference.Body(bytes: try body.bytes(), type: headers["Content-Type"] ?? body.contentType)
-            let recorded = try Replay(path, plan, sent, arguments.compare ? Self.configuration(arguments) : configuration)
+            let recorded = try Replay(path, plan, sent, arguments.diff ? Self.configuration(arguments) : configuration)
             cassette = nil
-            manager = arguments.compare ? SessionManager(configuration: configuration) : recorded.manager
-            if arguments.compare { replay = recorded }
+            manager = arguments.diff ? SessionManager(configuration: configuration) : recorded.manager
+            if arguments.diff { replay = recorded }
         } else {
             cassette = nil
             manager = SessionManager(configuration: configuration)
@@ -297,7 +297,7 @@ extension Arguments {
             parts = "b"
         } else if options.filter != nil {
             parts = "b"
-        } else if options.compare {
+        } else if options.diff {
             parts = ""
         } else if method == .head {
             parts = "h"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CurlewTool
 
-/// What `--replay` compares: bodies of requests, and with `--compare` responses.
+/// What `--replay` compares: bodies of requests, and with `--diff` responses.
 @Suite(.timeLimit(.minutes(2))) struct ReplayTests {
     @Test(
         "the first difference of two bodies is shown with its place",
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("--compare sends the request, and compares status, type and body of the response") func responses() async throws {
+    @Test("--diff sends the request, and compares status, type and body of the response") func responses() async throws {
         let response = Lock((status: 200, type: "application/json", body: #"{"id":7,"token":"first"}"#))
         let server = try LoopbackServer { _, _ in
             let now = response.withLock { $0 }
@@ -100,7 +100,7 @@ import Testing
         let tape = folder.file("tape").path
         #expect(try await ToolRun.run(server.url("/x"), "--record", tape).status == 0)
         func compared(_ words: String...) async throws -> ToolRun.Result {
-            try await ToolRun([server.url("/x"), "--replay", tape, "--compare"] + words).result()
+            try await ToolRun([server.url("/x"), "--replay", tape, "--diff"] + words).result()
         }
         // What the recording hides is not compared.
         response.withLock { $0.body = #"{ "token": "second", "id": 7 }"# }
@@ -117,9 +117,9 @@ import Testing
         // A recorded failure is what is expected.
         let missing = folder.file("missing").path
         #expect(try await ToolRun.run(server.url("/x"), "--record", missing).status == 4)
-        #expect(try await ToolRun.run(server.url("/x"), "--replay", missing, "--compare").status == 0)
+        #expect(try await ToolRun.run(server.url("/x"), "--replay", missing, "--diff").status == 0)
         server.stop()
         #expect(try await compared().status == 6)
-        #expect(try await ToolRun.run(server.url("/x"), "--compare").status == 2)
+        #expect(try await ToolRun.run(server.url("/x"), "--diff").status == 2)
     }
 }
