@@ -155,10 +155,12 @@ public final class FileBody: BodySource {
 
     private func openFile() {
         DispatchQueue.global(qos: .utility).async { [self] in
-            let file = Descriptor.open(path, O_RDONLY)
+            var file = Descriptor.open(path, O_RDONLY)
             let failure = file == nil ? FileError.reading(path, errno) : nil
             let onReadable = state.withLock { state in
                 state.file = state.isInUse ? file : nil
+                // Else this thread, were it held up, would keep a file open whose last byte was read meanwhile.
+                file = nil
                 state.failure = failure
                 return state.onReadable
             }
