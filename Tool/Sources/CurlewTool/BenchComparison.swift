@@ -77,7 +77,7 @@ extension BenchFigures {
 
 /// The latencies of a run in slices of time.
 private struct SlicedLatencies {
-    /// The most values that a percentile may have: of more latencies, as many parts of them are told apart.
+    /// The most values that a percentile may have: of more latencies, as many parts of them are distinguished.
     private static let maximumCount = 2000
 
     /// Some of the latencies, or all of them, in ascending order.

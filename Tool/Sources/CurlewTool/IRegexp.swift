@@ -3,7 +3,7 @@
 /// An expression that text is matched with (I-Regexp, RFC 9485).
 ///
 /// All states that the text may lead to are followed at the same time, so that the time grows with the length of the text times that of the
-/// expression, whatever both are: there is no going back, with which some expressions take for ever.
+/// expression, for all of both: there is no going back, with which some expressions never end.
 struct IRegexp: Sendable {
     private enum Step: Sendable {
         case take(ScalarClass)
