@@ -47,8 +47,8 @@ struct BenchCommand: ParsableCommand {
         guard (1...100_000_000).contains(count ?? 1) else { throw UsageError("--requests needs a number from 1 to 100000000") }
         guard (1...10_000).contains(concurrency) else { throw UsageError("--concurrency needs a number from 1 to 10000") }
         let rates = rate?.values ?? []
-        if let odd = rates.first(where: { !($0 > 0 && $0 <= 1e6) }) {
-            throw UsageError("--rate needs numbers above 0, up to 1000000, not \(BenchRun.plain(odd))")
+        if let odd = rates.first(where: { !($0 >= 0.001 && $0 <= 1e6) }) {
+            throw UsageError("--rate needs numbers from 0.001 to 1000000, not \(BenchRun.plain(odd))")
         }
         if compare != nil, rates.count > 1 { throw UsageError("--compare and several steps of --rate can't be combined") }
         if options.replacesFile, html == nil { throw UsageError("--force requires --html") }

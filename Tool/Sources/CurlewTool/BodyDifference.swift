@@ -69,14 +69,13 @@ enum BodyDifference {
     private static func value(_ recorded: NestedJSON, _ present: NestedJSON, at path: String) -> String? {
         switch (recorded, present) {
         case (.object(let first), .object(let second)):
-            let members = Dictionary(second.map { ($0.name, $0.value) }) { $1 }
-            let names = Set(first.map(\.name))
-            for member in first {
-                let place = "\(path).\(member.name)"
-                guard let other = members[member.name] else { return "\(shown(place)): recorded, now missing" }
-                if let difference = value(member.value, other, at: place) { return difference }
+            let (earlier, later) = (NestedJSON.byName(first), NestedJSON.byName(second))
+            for name in first.map(\.name) {
+                let (place, key) = ("\(path).\(name)", Array(name.utf8))
+                guard let other = later[key] else { return "\(shown(place)): recorded, now missing" }
+                if let difference = earlier[key].flatMap({ value($0, other, at: place) }) { return difference }
             }
-            return second.first { !names.contains($0.name) }.map { "\(shown("\(path).\($0.name)")): not recorded" }
+            return second.first { earlier[Array($0.name.utf8)] == nil }.map { "\(shown("\(path).\($0.name)")): not recorded" }
         case (.array(let first), .array(let second)):
             for (index, (element, other)) in zip(first, second).enumerated() {
                 if let difference = value(element, other, at: "\(path)[\(index)]") { return difference }

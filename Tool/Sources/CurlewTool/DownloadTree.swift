@@ -34,7 +34,9 @@ struct DownloadTree {
         let isFolder: Bool
         var path: String { names.joined(separator: "/") }
 
-        func isSame(as other: Entry) -> Bool { isFolder == other.isFolder && source == other.source }
+        func isSame(as other: Entry) -> Bool {
+            isFolder == other.isFolder && source.elementsEqual(other.source) { $0.utf8.elementsEqual($1.utf8) }
+        }
     }
 
     /// The end of a search that has a reason of its own.
@@ -46,7 +48,8 @@ struct DownloadTree {
     /// The parts of the path of the start, without percent-encoding; the first one is empty.
     private let base: [String]
     private let depth: Int
-    private var taken: [String: Entry] = [:]
+    /// By the bytes of their paths on disk: names that are only canonically equivalent are different files.
+    private var taken: [[UInt8]: Entry] = [:]
     private(set) var files: [Entry] = []
     private(set) var refused: [Refusal: Int] = [:]
     /// The folders whose listing can't be had, with the reason.
@@ -90,7 +93,8 @@ struct DownloadTree {
             switch resolve(link, at: url) {
             case .failure(let refusal)?: refused[refusal.reason, default: 0] += 1
             case .success(let entry)?:
-                if let other = taken[entry.path] {
+                let key = Array(entry.path.utf8)
+                if let other = taken[key] {
                     if !other.isSame(as: entry) { refused[.taken, default: 0] += 1 }
                     continue
                 }
@@ -99,7 +103,7 @@ struct DownloadTree {
                         outcome: Outcome(
                             status: .transfer, message: "there are more than \(Self.mostEntries) files and folders; start lower"))
                 }
-                taken[entry.path] = entry
+                taken[key] = entry
                 if !entry.isFolder {
                     files.append(entry)
                 } else if entry.names.count < depth {
@@ -126,7 +130,9 @@ struct DownloadTree {
         else { return .failure(Refused(reason: .elsewhere)) }
         if plain == "?" || found.query != nil { return .failure(Refused(reason: .query)) }
         guard let parts = Self.parts(found) else { return .failure(Refused(reason: .misleading)) }
-        guard parts.starts(with: base), parts.count > base.count else { return .failure(Refused(reason: .above)) }
+        guard parts.starts(with: base, by: { $0.utf8.elementsEqual($1.utf8) }), parts.count > base.count else {
+            return .failure(Refused(reason: .above))
+        }
         var rest = Array(parts.dropFirst(base.count))
         let isFolder = rest.last == ""
         if isFolder { rest.removeLast() }

@@ -38,10 +38,16 @@ extension NestedJSON {
             return a == b
         case (.array(let a), .array(let b)): return a.count == b.count && zip(a, b).allSatisfy { $0.isEqual(to: $1) }
         case (.object(let a), .object(let b)):
-            return a.count == b.count
-                && a.allSatisfy { member in b.contains { $0.name == member.name && $0.value.isEqual(to: member.value) } }
+            let (first, second) = (Self.byName(a), Self.byName(b))
+            return first.count == second.count && first.allSatisfy { second[$0.key]?.isEqual(to: $0.value) ?? false }
         default: return false
         }
+    }
+
+    /// The members of an object by the bytes of their names: names that are only canonically equivalent differ (RFC 8259, section 8.3). The
+    /// last one of a name counts.
+    static func byName(_ members: [(name: String, value: NestedJSON)]) -> [[UInt8]: NestedJSON] {
+        Dictionary(members.map { (Array($0.name.utf8), $0.value) }) { $1 }
     }
 
     private static func unescaped(_ text: Substring) -> String {

@@ -53,8 +53,9 @@ import Testing
     @Test(
         "steps, comparisons and pages that can't be are refused",
         arguments: [
-            (["--rate", "0"], "--rate needs numbers above 0, up to 1000000, not 0"), (["--rate", "5,-1"], "not -1"),
-            (["--rate", "5,"], "'5,' is invalid"), (["--rate", "nan"], "is invalid"), (["--rate", "x"], "is invalid"),
+            (["--rate", "0"], "--rate needs numbers from 0.001 to 1000000, not 0"), (["--rate", "1e-300"], "not 1e-300"),
+            (["--rate", "5,-1"], "not -1"), (["--rate", "5,"], "'5,' is invalid"), (["--rate", "nan"], "is invalid"),
+            (["--rate", "x"], "is invalid"),
             (["--rate", "1,2", "--compare", "http://localhost/"], "--compare and several steps of --rate can't be combined"),
             (["--force"], "--force requires --html"), (["--html", "-"], "--html needs a file"),
             (["http://localhost:1/"], "\"http:\" begins a second URL, which --compare takes"),

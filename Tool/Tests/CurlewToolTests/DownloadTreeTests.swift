@@ -42,6 +42,12 @@ import Testing
         #expect(tree.files.map(\.url).last == "http://h.test/pub/%C3%A9")
     }
 
+    @Test("names that are only canonically equivalent are different files, and no other start") func bytes() throws {
+        let (tree, _) = try Self.tree(["%C3%A9", "e%CC%81", "/e%CC%81/a", "/%C3%A9/a"], start: "http://h.test/%C3%A9/")
+        #expect(tree.files.map(\.url) == ["%C3%A9", "e%CC%81", "a"].map { "http://h.test/%C3%A9/\($0)" })
+        #expect(tree.refused == [.above: 1])
+    }
+
     @Test(
         "other links are counted with the reason",
         arguments: [

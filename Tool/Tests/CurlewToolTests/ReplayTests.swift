@@ -15,6 +15,8 @@ import Testing
             (#"{"a":1}"#, #"{"a":"1"}"#, "$.a: recorded 1, now \"1\""), (#"{"a":1}"#, "{}", "$.a: recorded, now missing"),
             ("{}", #"{"a":1}"#, "$.a: not recorded"), ("[1]", "[1,2]", "$: recorded 1 elements, now 2"),
             (#"{"a":{}}"#, #"{"a":[]}"#, "$.a: recorded an object, now an array"), (#""\u0061""#, #""a""#, nil),
+            // Names count by their bytes, and of several equal ones the last.
+            ("{\"\u{E9}\":1}", "{\"e\u{301}\":1}", "$.\u{E9}: recorded, now missing"), (#"{"a":1,"a":2}"#, #"{"a":2}"#, nil),
             ("a\nb\nc", "a\nx\nc", "line 2: recorded \"b\", now \"x\""), ("a\nb", "a", "line 2: recorded \"b\", now no such line"),
             ("{}", "no JSON", "line 1: recorded \"{}\", now \"no JSON\""), ("a", "", "length: recorded 1, now 0"),
             ("a\0b", "a\0c", "byte 3: recorded 0x62, now 0x63"), ("a\0", "a\0c", "length: recorded 2, now 3"),
