@@ -8,8 +8,8 @@ import CurlewHTTP
 /// if no other is to be expected: waking it only to end costs as much as a step. Thread-safe.
 final class AsyncSteps: Sendable {
     typealias Step = @Sendable () async -> Void
-    /// What the first attempt's adapter leads to: an adapter that does the same at once.
-    typealias Answer = Result<any RequestAdapter, any Error>
+    /// What the first attempt's adapter has made of the request.
+    typealias Answer = Result<AdaptableRequest, any Error>
 
     fileprivate struct State {
         var task: Task<Void, Never>?

@@ -9,14 +9,15 @@ extension RequestDriver {
     /// Waits for an asynchronous adapter.
     func awaitAdapter(_ adapter: any AsyncRequestAdapter, for kind: AttemptKind, of request: Request, by manager: SessionManager) {
         do {
-            guard let question = try request.original.get().original.adaptation(by: adapter, in: session) else {
-                return makeTask(kind, of: request, by: manager, adaptedBy: nil)
+            let original = try request.original.get().original
+            guard let seen = try original.adaptable(by: adapter, headersSuffice: adapter.asyncHeaderAdapter != nil) else {
+                return makeTask(kind, of: request, by: manager, adapted: nil)
             }
-            guard kind != .first else { return awaitFirst(adapter, question, of: request, by: manager) }
+            guard kind != .first else { return awaitFirst(adapter, seen, of: request, by: manager) }
             guard let adapted = waitForAdaptation(of: request, kind, manager) else { return }
             runAsync { [weak manager, queue = session.queue] in
                 guard adapted.isPending, let manager else { return }
-                let result = await question.answered(by: adapter, for: manager)
+                let result = await adapter.adapted(seen, for: manager)
                 queue.async { adapted(result) }
             }
         } catch {
@@ -27,17 +28,17 @@ extension RequestDriver {
     /// Runs an asynchronous adapter up to where it suspends, on the caller's thread. If it does not, the request is made at once, like one
     /// whose adapter is synchronous.
     private func awaitFirst(
-        _ adapter: any AsyncRequestAdapter, _ question: AdaptationQuestion, of request: Request, by manager: SessionManager
+        _ adapter: any AsyncRequestAdapter, _ seen: AdaptableRequest, of request: Request, by manager: SessionManager
     ) {
         let steps = AsyncSteps(stays: manager.runsMoreSteps(request))
         state.withLock { $0.steps = steps }
         // The end of the session ends the request, and with it the wait. The adapter, which is called with the manager, retains it.
         steps.begin { [weak manager] in
-            if let manager { steps.give(await question.answered(by: adapter, for: manager)) }
+            if let manager { steps.give(await adapter.adapted(seen, for: manager)) }
             if !steps.endsNow() { await steps.runOthers() }
         }
         switch steps.answer {
-        case .success(let adapted): makeTask(.first, of: request, by: manager, adaptedBy: adapted)
+        case .success(let adapted): makeTask(.first, of: request, by: manager, adapted: adapted)
         case .failure(let error): notMade(.first, request, because: error)
         case nil:
             guard let adapted = waitForAdaptation(of: request, .deferredFirst, manager) else { return }
@@ -52,16 +53,16 @@ extension RequestDriver {
         waitForAttempt(of: request) { [weak manager] result in
             guard let manager else { return self.end(request, with: self.session.endError) }
             switch result {
-            case .success(let adapted): self.makeTask(next, of: request, by: manager, adaptedBy: adapted)
+            case .success(let adapted): self.makeTask(next, of: request, by: manager, adapted: adapted)
             case .failure(let error): self.notMade(next, request, because: error)
             }
         }
     }
 
     /// Begins an attempt of a request that is adapted.
-    private func makeTask(_ kind: AttemptKind, of request: Request, by manager: SessionManager, adaptedBy adapted: (any RequestAdapter)?) {
+    private func makeTask(_ kind: AttemptKind, of request: Request, by manager: SessionManager, adapted: AdaptableRequest?) {
         do {
-            begin(kind, try manager.makeTask(for: request, adaptedBy: adapted), of: request, by: manager)
+            begin(kind, try manager.makeTask(for: request, adapted: adapted), of: request, by: manager)
         } catch {
             notMade(kind, request, because: error)
         }

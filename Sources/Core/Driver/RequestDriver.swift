@@ -60,7 +60,10 @@ final class RequestDriver: Sendable {
         let adapter = manager.effectiveAdapter(of: request)
         if let adapter = adapter?.asyncAdapter { return awaitAdapter(adapter, for: kind, of: request, by: manager) }
         do {
-            begin(kind, try inContext { () throws in try manager.makeTask(for: request, adaptedBy: adapter) }, of: request, by: manager)
+            let task = try inContext { () throws in
+                try manager.makeTask(for: request, adapted: try adapter?.adapted(request.original.get().original))
+            }
+            begin(kind, task, of: request, by: manager)
         } catch let pending as PendingAdaptation {
             prepare(pending, for: kind, of: request, by: manager)
         } catch {

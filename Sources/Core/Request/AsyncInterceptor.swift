@@ -158,6 +158,12 @@ extension AsyncAdapterError: LocalizedError {
 /// Adapters that are applied in order, some of which have to be awaited.
 struct AsyncAdapters: AsyncRequestAdapter, AdapterGroup {
     let adapters: [any RequestAdapter]
+    let asyncHeaderAdapter: (any AsyncHeaderAdapter)?
+
+    init(adapters: [any RequestAdapter]) {
+        self.adapters = adapters
+        asyncHeaderAdapter = AsyncHeaderAdapters(adapters)
+    }
 
     var members: [any RequestAdapter] { adapters }
 
@@ -166,8 +172,6 @@ struct AsyncAdapters: AsyncRequestAdapter, AdapterGroup {
         for adapter in adapters { adapted = try await adapter.awaitAdapted(adapted, for: manager) }
         return adapted
     }
-
-    var asyncHeaderAdapter: (any AsyncHeaderAdapter)? { AsyncHeaderAdapters(adapters) }
 }
 
 /// Adapters of header fields that are applied in order, some of which have to be awaited.

@@ -31,7 +31,7 @@ extension Request: CustomDebugStringConvertible, CustomReflectable {
     /// The task's original request; without a task, the request as it would be sent without adapters.
     private var transferToDescribe: TransferRequest? {
         if let task { return task.originalTransfer }
-        guard let work = try? requestTask.get().original.work(in: session, adapter: nil), case .transfer(let transfer) = work else {
+        guard let work = try? requestTask.get().original.work(in: session, adapted: nil), case .transfer(let transfer) = work else {
             return nil
         }
         return transfer

@@ -40,13 +40,16 @@ protocol TaskConvertible: Sendable {
     /// The request's body, if that is a stream. All attempts share it, because it knows whether the stream was read.
     var streamBody: StreamBody? { get }
 
-    /// What an adapter of header fields adapts; `nil` if there is a `URLRequest` to be adapted, or nothing.
-    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? { get }
-
-    /// Adapts the request, and returns the work of a task of the session.
+    /// What an adapter gets to see of the request; `nil` for nothing, as of a raw connection.
     ///
-    /// - Throws: what the adapter throws; ``CurlewError/urlRequestValidationFailed(reason:in:)``; `CocoaError` for a file.
-    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work
+    /// - Parameter headersSuffice: whether it changes header fields only.
+    /// - Throws: why there is no `URLRequest`; ``RequestCompression/StreamedBodyError``.
+    func adaptable(by adapter: any RequestAdapter, headersSuffice: Bool) throws -> AdaptableRequest?
+
+    /// Returns the work of a task of the session: that of the original, or of what its adapter has made of it.
+    ///
+    /// - Throws: ``CurlewError/urlRequestValidationFailed(reason:in:)``; `CocoaError` for a file.
+    func work(in session: Session, adapted: AdaptableRequest?) throws -> SessionTask.Work
 }
 
 /// The original of a data request, and the part that downloads and uploads have in common with one.
@@ -157,12 +160,12 @@ struct Requestable: TaskConvertible {
 
     var isRepeatable: Bool { streamBody?.rewind() ?? true }
 
-    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? {
-        if case .parts(let target, let method, let headers) = original { (headers, method, target.string) } else { nil }
+    func adaptable(by adapter: any RequestAdapter, headersSuffice: Bool) throws -> AdaptableRequest? {
+        try adaptable(headersSuffice: headersSuffice)
     }
 
-    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
-        var transfer = try transfer(in: session, adapter: adapter)
+    func work(in session: Session, adapted: AdaptableRequest?) throws -> SessionTask.Work {
+        var transfer = try transfer(in: session, adapted: adapted)
         transfer.mayPause = isStreamed
         transfer.expectsLargeBody = isStreamed
         return .transfer(transfer)
@@ -182,35 +185,45 @@ struct Requestable: TaskConvertible {
         }
     }
 
-    /// Returns the transfer of the adapted request, with its own body or the given one.
-    ///
-    /// The adapter sees the bytes in `data` as the request's body, and may replace them. A file or a stream in `body`, which it can't see,
-    /// is sent unless it sets a body.
-    func transfer(
-        in session: Session, adapter: (any RequestAdapter)?, body: (any BodySource)? = nil, data: Data? = nil
-    ) throws -> TransferRequest {
-        let body = body ?? data.map { DataBody($0) }
-        if case .parts(let target, let method, var headers) = original {
-            if adapter == nil { return try target.transfer(method, headers, body, in: session) }
-            if let adapter = adapter?.headerAdapter {
-                try adapter.adapt(&headers, of: method, to: target.string)
-                return try target.transfer(method, headers, body, in: session)
-            }
+    /// What an adapter gets to see of the request, with the body that it is sent with: the bytes in `data` are the request's body, a file or
+    /// a stream can't be seen.
+    func adaptable(headersSuffice: Bool, data: Data? = nil, replacesBody: Bool = false) throws -> AdaptableRequest {
+        switch original {
+        case .parts(let target, let method, let headers):
+            if headersSuffice { return .headers(headers, method, url: target.string) }
+            var request = try URLRequest(url: target.url, method: method, headers: headers)
+            if let data { request.httpBody = data }
+            return .request(request, given: headers.isEmpty ? nil : GivenHeaders(headers, in: request))
+        case .urlRequest(var request, let given):
+            // An upload's body replaces the request's own. Foundation on Linux traps when a copied request without a URL is changed.
+            if data != nil || replacesBody && request.hasBody, request.url != nil { request.httpBody = data }
+            return .request(request, given: given)
         }
-        var request = try asURLRequest()
-        guard let adapter else { return try TransferRequest(request, given: given(in: request), body: body ?? streamBody, in: session) }
-        // An upload's body replaces the request's own. Foundation on Linux traps when a copied request without a URL is changed.
-        let isShown = data != nil && request.url != nil
-        if isShown || body != nil && request.hasBody && request.url != nil { request.httpBody = data }
-        let adapted = try adapter.adapt(request)
-        let isKept = body == nil ? adapted.httpBodyStream === request.httpBodyStream : !isShown && !adapted.hasBody
-        return try TransferRequest(adapted, given: given(in: request), body: isKept ? body ?? streamBody : nil, in: session)
     }
 
-    private func given(in request: URLRequest) -> GivenHeaders? {
-        switch original {
-        case .urlRequest(_, let given): given
-        case .parts(_, _, let headers): headers.isEmpty ? nil : GivenHeaders(headers, in: request)
+    /// Returns the transfer of the original or adapted request, with its own body or the given one.
+    ///
+    /// An adapter has seen the bytes in `data` as the request's body, and may have replaced them. A file or a stream in `body`, which it
+    /// has not seen, is sent unless it has set a body.
+    func transfer(
+        in session: Session, adapted: AdaptableRequest?, body: (any BodySource)? = nil, data: Data? = nil
+    ) throws -> TransferRequest {
+        let body = body ?? data.map { DataBody($0) }
+        switch (original, adapted) {
+        case (_, .request(let request, let given)?):
+            let isKept =
+                switch original {
+                case .urlRequest(let original, _) where body == nil: request.httpBodyStream === original.httpBodyStream
+                case .urlRequest(let original, _) where original.url == nil: !request.hasBody
+                default: body == nil ? request.httpBodyStream == nil : data == nil && !request.hasBody
+                }
+            return try TransferRequest(request, given: given, body: isKept ? body ?? streamBody : nil, in: session)
+        case (.parts(let target, let method, _), .headers(let headers, _, _)?):
+            return try target.transfer(method, headers, body, in: session)
+        case (.parts(let target, let method, let headers), nil):
+            return try target.transfer(method, headers, body, in: session)
+        case (.urlRequest(let request, let given), _):
+            return try TransferRequest(request, given: given, body: body ?? streamBody, in: session)
         }
     }
 }
@@ -233,10 +246,12 @@ struct Downloadable: TaskConvertible {
 
     var streamBody: StreamBody? { request.streamBody }
 
-    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? { request.adaptableHeaders }
+    func adaptable(by adapter: any RequestAdapter, headersSuffice: Bool) throws -> AdaptableRequest? {
+        try request.adaptable(headersSuffice: headersSuffice)
+    }
 
-    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
-        var transfer = try request.transfer(in: session, adapter: adapter)
+    func work(in session: Session, adapted: AdaptableRequest?) throws -> SessionTask.Work {
+        var transfer = try request.transfer(in: session, adapted: adapted)
         transfer.expectsLargeBody = true
         if let signer { transfer.signing = RequestSigning(signer, body: nil) }
         resumption.prepare(&transfer, request.resumable(in: session, without: sensitiveHeaders), in: session)
@@ -269,13 +284,15 @@ struct Uploadable: TaskConvertible {
         if case .stream(let body) = content { body } else { nil }
     }
 
-    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? { request.adaptableHeaders }
+    func adaptable(by adapter: any RequestAdapter, headersSuffice: Bool) throws -> AdaptableRequest? {
+        if case .data(let data) = content { return try request.adaptable(headersSuffice: headersSuffice, data: data) }
+        try adapter.checkUnseenBody()
+        return try request.adaptable(headersSuffice: headersSuffice, replacesBody: true)
+    }
 
-    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
+    func work(in session: Session, adapted: AdaptableRequest?) throws -> SessionTask.Work {
         guard case .data(let data) = content else {
-            // Before adapting, which an asynchronous adapter interrupts.
-            if let adapter { try adapter.checkUnseenBody() }
-            var transfer = try request.transfer(in: session, adapter: adapter, body: body)
+            var transfer = try request.transfer(in: session, adapted: adapted, body: body)
             transfer.expectsLargeBody = true
             transfer.mayPause = isStreamed
             if case .file(_, let slice) = content, slice.setsContentRange, let range = (transfer.body as? FileBody)?.contentRange {
@@ -283,7 +300,7 @@ struct Uploadable: TaskConvertible {
             }
             return .transfer(transfer)
         }
-        var transfer = try request.transfer(in: session, adapter: adapter, data: data)
+        var transfer = try request.transfer(in: session, adapted: adapted, data: data)
         if isStreamed {
             transfer.expectsLargeBody = true
             transfer.mayPause = true
@@ -334,9 +351,9 @@ struct Streamable: TaskConvertible {
 
     var streamBody: StreamBody? { nil }
 
-    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? { nil }
+    func adaptable(by adapter: any RequestAdapter, headersSuffice: Bool) -> AdaptableRequest? { nil }
 
-    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
+    func work(in session: Session, adapted: AdaptableRequest?) -> SessionTask.Work {
         .stream(StreamTransferRequest(host: host, port: port, isSecure: isSecure, options: session.configuration.options))
     }
 }

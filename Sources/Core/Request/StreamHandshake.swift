@@ -204,16 +204,16 @@ private final class HandshakeOriginal: TaskConvertible {
 
     var streamBody: StreamBody? { nil }
 
-    /// `nil`: adapters see the whole handshake.
-    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? { nil }
+    /// Adapters see the whole handshake.
+    func adaptable(by adapter: any RequestAdapter, headersSuffice: Bool) -> AdaptableRequest? { .request(given, given: nil) }
 
-    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
-        let adapted = try adapter?.adapt(given) ?? given
+    func work(in session: Session, adapted: AdaptableRequest?) throws -> SessionTask.Work {
+        let adapted = if case .request(let request, _) = adapted { request } else { given }
         self.adapted.withLock { $0 = adapted }
         let handshake = try make(adapted, session)
         let request = handshake.request
         let stream = Streamable(host: request.host, port: request.port, isSecure: request.isSecure)
-        let work = try stream.validated().work(in: session, adapter: nil)
+        let work = try stream.validated().work(in: session, adapted: nil)
         connection.beginAttempt(handshake)
         return work
     }

@@ -238,9 +238,9 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         return delegate.retrier?.mayRetry == true || retrier?.mayRetry == true
     }
 
-    /// Creates the task of an attempt.
-    func makeTask(for request: Request, adaptedBy adapter: (any RequestAdapter)?) throws -> SessionTask {
-        var work = try request.original.get().original.work(in: session, adapter: adapter)
+    /// Creates the task of an attempt, from the original or from what an adapter has made of it.
+    func makeTask(for request: Request, adapted: AdaptableRequest?) throws -> SessionTask {
+        var work = try request.original.get().original.work(in: session, adapted: adapted)
         if let settings = request.settings { try work.apply(settings, in: session) }
         return session.makeTask(work, driver: request.driver)
     }
