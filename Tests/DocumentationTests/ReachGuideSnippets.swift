@@ -12,6 +12,14 @@ struct GuideRegistry: Sendable {
 }
 
 enum ReachGuideSnippets {
+    static func proxies(_ configuration: inout SessionConfiguration) {
+        // snippet: proxies
+        configuration.proxy = .url("socks5h://name:pass%20word@proxy.example.org:1080", except: ["localhost", "10.0.0.0/8"])
+        configuration.proxy = .schemes(http: nil, https: "http://proxy.example.org:3128")
+        configuration.proxy = .none
+        // end
+    }
+
     static func docker() async throws -> String {
         // snippet: docker
         var configuration = SessionConfiguration()

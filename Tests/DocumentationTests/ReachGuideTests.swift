@@ -33,7 +33,8 @@ import Testing
         let server = try LoopbackServer(tls: ServerTLS(try authority.issue("service.invalid"))) { _, _ in .ok("found") }
         defer { server.stop() }
         var configuration = SessionConfiguration()
-        configuration.proxy = .none
+        ReachGuideSnippets.proxies(&configuration)
+        #expect(configuration.proxy == .none)
         ReachGuideSnippets.names(&configuration, GuideRegistry(known: ["service.invalid": ["127.0.0.1"]]))
         ReachGuideSnippets.connections(&configuration)
         try ReachGuideSnippets.authorities(&configuration, file)

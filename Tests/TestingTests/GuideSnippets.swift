@@ -2,7 +2,7 @@
 import Curlew
 import CurlewTesting
 
-/// The code of the guide "Testing with Curlew", as it is there.
+/// The code of the guide "Testing: mock responses, a clock, a server", as it is there.
 enum TestingSnippets {
     struct User: Codable, Sendable, Equatable {
         let id: Int

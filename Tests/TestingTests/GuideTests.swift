@@ -4,7 +4,7 @@ import CurlewTestSupport
 import CurlewTesting
 import Testing
 
-/// Runs the code of the guide "Testing with Curlew", and checks that it behaves as the guide says.
+/// Runs the code of the guide "Testing: mock responses, a clock, a server", and checks that it behaves as the guide says.
 @Suite(.timeLimit(.minutes(1))) struct TestingGuideTests {
     @Test("every block of the guide is compiled, and all code compiled for it is in it") func sameCode() throws {
         let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
