@@ -273,10 +273,24 @@ final class Meter: Sendable {
             try await SwiftCompiler.errors(in: ["client.swift": Self.code("port-sdk-4.swift"), "test.swift": test], flags: ["-wmo"]) == [])
     }
 
+    @Test(arguments: 1...4) func `a step of the service's client compiles`(number: Int) async throws {
+        #expect(try await SwiftCompiler.errors(in: Self.code("call-service-\(number).swift")) == [])
+    }
+
+    @Test func `the service's client and its tests are those that run here`() throws {
+        for (code, file) in [("call-service-4.swift", "Prices.swift"), ("call-service-tests.swift", "PricesTests.swift")] {
+            let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("ServiceTutorial/\(file)")
+            let lines = try [Self.code(code), String(contentsOf: here, encoding: .utf8)].map { text in
+                text.components(separatedBy: "\n").filter { !$0.contains("import ") && !$0.hasPrefix("//") && !$0.isEmpty }
+            }
+            #expect(lines[0] == lines[1])
+        }
+    }
+
     @Test func `every file of code is in a step`() throws {
-        let tutorial = try Self.code("../Tutorials/FirstProgram.tutorial") + Self.code("../Tutorials/PortAnSDK.tutorial")
+        let tutorial = try ["FirstProgram", "CallAService", "PortAnSDK"].map { try Self.code("../Tutorials/\($0).tutorial") }.joined()
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.resources.path).filter { $0.hasSuffix(".swift") }
-        #expect(files.count == 13)
+        #expect(files.count == 19)
         for file in files { #expect(tutorial.contains(file), "\(file)") }
     }
 }
