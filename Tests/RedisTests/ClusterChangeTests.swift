@@ -79,6 +79,41 @@ import Testing
         #expect(count >= 100 && count < report.counts[key] ?? 0)
     }
 
+    @Test("a lease needs each replica of its node, until the masters agree that one has failed", .enabled(if: SharedLimitTests.isLong))
+    func everyReplica() async throws {
+        let group = try await ClusterGroup(timeout: 3_000)
+        let added = try await group.add()
+        let client = try RedisClient(group.configuration(timeout: .seconds(1)))
+        #expect(await client.becomesReady())
+        let strict = FleetToken(client, name: "token", lease: .seconds(60), needsReplica: true)
+        let slot = HashSlot.slot(of: strict.key.utf8)
+        let owner = group.nodes[slot / (16_384 / 3 + 1)]
+        let (master, id) = (try owner.client(), try await ClusterGroup.id(owner.client()))
+        #expect(try await added.client().run(["CLUSTER", "REPLICATE", .text(id)]) == .status("OK"))
+        #expect(
+            await becomesTrue {
+                let count = (try? await master.run(["CLUSTER", "SLOTS"])).flatMap { ClusterTopology.replicaCount(of: slot, $0) }
+                return count == 2
+            })
+        var first = 0
+        #expect(
+            await becomesTrue {
+                if case .refresh(let fence, _, _)? = try? await strict.claim(known: 0) { first = fence }
+                return first > 0
+            })
+        #expect(try await strict.complete(first, Data("old".utf8)))
+        added.send(SIGSTOP)
+        let error = await #expect(throws: RedisError.self) { try await strict.claim(known: first) }
+        #expect(error == .timedOut(command: "WAIT", after: .milliseconds(500)))
+        var lease: Int?
+        #expect(
+            await becomesTrue {
+                if case .refresh(let fence, _, _)? = try? await strict.claim(known: first) { lease = fence }
+                return lease != nil
+            })
+        #expect(try await strict.complete(try #require(lease), Data("new".utf8)))
+    }
+
     @Test("commands without a key go to a node that responds", .enabled(if: SharedLimitTests.isLong)) func silentNode() async throws {
         let group = try await ClusterGroup(timeout: 60_000)
         var configuration = group.configuration(timeout: .milliseconds(200))

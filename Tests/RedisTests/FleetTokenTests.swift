@@ -56,6 +56,37 @@ private final class TokenService: Sendable {
     func change(_ body: (inout State) -> Void) { state.update { body(&$0) } }
 }
 
+/// A master that a sentinel knows, with replicas, and a client of it; the replicas have what is written.
+private struct Replicated {
+    let master, sentinel: RedisNode
+    let replicas: [RedisNode]
+    let client: RedisClient
+
+    /// - Parameter downAfter: how long a replica may be silent before the sentinel takes it for down, in milliseconds.
+    init(_ count: Int, downAfter: Int) async throws {
+        let ports = try RedisNode.freePorts(2 + count)
+        master = try await RedisNode(port: ports[0], [])
+        var replicas: [RedisNode] = []
+        for port in ports[2...] { replicas.append(try await RedisNode(port: port, ["--replicaof", "127.0.0.1", "\(ports[0])"])) }
+        self.replicas = replicas
+        let name = SentinelGroup.name
+        sentinel = try await RedisNode(
+            sentinelAt: ports[1],
+            "sentinel monitor \(name) 127.0.0.1 \(ports[0]) 1\nsentinel down-after-milliseconds \(name) \(downAfter)")
+        var configuration = RedisConfiguration(.sentinels([sentinel.address], master: name))
+        configuration.commandTimeout = .seconds(1)
+        client = try RedisClient(configuration)
+        guard await client.becomesReady() else { throw TestError("the master is not found") }
+        let watcher = try sentinel.client()
+        _ = try await watcher.run(["SENTINEL", "DEBUG", "info-period", "500"])
+        let isComplete = await becomesTrue { [client] in
+            guard (try? await client.run(["WAIT", .number(count), 100])) == .integer(count) else { return false }
+            return (try? await watcher.run(["SENTINEL", "REPLICAS", .text(name)]).elements?.count) == count
+        }
+        guard isComplete else { throw TestError("the replicas are not known") }
+    }
+}
+
 @Suite(.enabled(if: RedisServer.isInstalled), .timeLimit(.minutes(2))) struct FleetTokenTests {
     @Test("ten processes refresh a token once, and again once when it expires") func once() async throws {
         let (server, service) = (try await RedisServer(), try TokenService())
@@ -200,30 +231,57 @@ private final class TokenService: Sendable {
     @Test("a server whose replicas do not respond any more grants no lease, and what it has stored is stored again") func unreplicated()
         async throws
     {
-        let ports = try RedisNode.freePorts(3)
-        let master = try await RedisNode(port: ports[0], [])
-        let replica = try await RedisNode(port: ports[1], ["--replicaof", "127.0.0.1", "\(ports[0])"])
-        let sentinel = try await RedisNode(sentinelAt: ports[2], "sentinel monitor \(SentinelGroup.name) 127.0.0.1 \(ports[0]) 1")
-        var configuration = RedisConfiguration(.sentinels([sentinel.address], master: SentinelGroup.name))
-        configuration.commandTimeout = .seconds(1)
-        let client = try RedisClient(configuration)
-        #expect(await client.becomesReady())
+        let service = try await Replicated(1, downAfter: 600_000)
+        let (client, replica) = (service.client, service.replicas[0])
         let strict = FleetToken(client, name: "token", lease: .seconds(60), needsReplica: true)
-        #expect(await becomesTrue { (try? await client.run(["WAIT", 1, 100])) == .integer(1) })
         guard case .refresh(let first, nil, 0) = try await strict.claim(known: 0) else { return #expect(Bool(false)) }
         #expect(try await strict.complete(first, Data("old".utf8)))
         replica.send(SIGSTOP)
         let unknown = await #expect(throws: RedisError.self) { try await strict.claim(known: first) }
         #expect(unknown == .timedOut(command: "WAIT", after: .milliseconds(500)))
-        // The lease has ended, and a process that has seen no replica gets one.
-        let other = FleetToken(client, name: "token", lease: .seconds(60), needsReplica: true)
+        // Also a process that has seen no replica respond: the sentinel knows of it.
+        let late = FleetToken(client, name: "token", lease: .seconds(60), needsReplica: true)
+        await #expect(throws: RedisError.self) { try await late.claim(known: first) }
+        // The lease has ended, and a process that needs no replica gets one.
+        let other = FleetToken(client, name: "token", lease: .seconds(60))
         guard case .refresh(let fence, _, _) = try await other.claim(known: first) else { return #expect(Bool(false)) }
         await #expect(throws: RedisError.self) { try await strict.complete(fence, Data("new".utf8)) }
         async let isEnded: Void = strict.completeLater(fence, Data("new".utf8))
         replica.send(SIGCONT)
         await isEnded
         #expect(try await replica.client().run(["HGET", .text(client.key("token1", "token")), "value"]).data == Data("new".utf8))
-        withExtendedLifetime(master) {}
+        withExtendedLifetime(service) {}
+    }
+
+    @Test("a lease needs each replica that may be promoted, until most sentinels take it for down") func everyReplica() async throws {
+        let service = try await Replicated(2, downAfter: 2_000)
+        let strict = FleetToken(service.client, name: "token", lease: .seconds(60), needsReplica: true)
+        let any = FleetToken(service.client, name: "token", lease: .seconds(60))
+        guard case .refresh(let first, nil, 0) = try await strict.claim(known: 0) else { return #expect(Bool(false)) }
+        #expect(try await strict.complete(first, Data("old".utf8)))
+        service.replicas[1].send(SIGSTOP)
+        // The other one responds.
+        let error = await #expect(throws: RedisError.self) { try await strict.claim(known: first) }
+        #expect(error == .timedOut(command: "WAIT", after: .milliseconds(500)))
+        guard case .refresh(let fence, _, _) = try await any.claim(known: first) else { return #expect(Bool(false)) }
+        try await any.release(fence)
+        var lease: Int?
+        #expect(
+            await becomesTrue {
+                if case .refresh(let fence, _, _)? = try? await strict.claim(known: first) { lease = fence }
+                return lease != nil
+            })
+        #expect(try await strict.complete(try #require(lease), Data("new".utf8)))
+        // Without any there is no lease, although none may be promoted.
+        service.replicas[0].send(SIGSTOP)
+        let sentinel = try service.sentinel.client()
+        let flags = await becomesTrue {
+            let replicas = (try? await sentinel.run(["SENTINEL", "REPLICAS", .text(SentinelGroup.name)]).elements) ?? []
+            return replicas.count == 2 && replicas.allSatisfy { $0.elements?.contains { $0.text?.contains("s_down") == true } == true }
+        }
+        #expect(flags)
+        await #expect(throws: RedisError.self) { try await strict.claim(known: first + 1_000_000) }
+        withExtendedLifetime(service) {}
     }
 
     @Test("without the server each process refreshes by itself, or fails, as it was told") func unavailable() async throws {

@@ -151,7 +151,7 @@ func becomesTrue(_ condition: () async -> Bool) async -> Bool {
     return true
 }
 
-/// Three sentinels with a master and two replicas. Their periods are short, so that a fail-over takes a second or two.
+/// Three sentinels with a master and its replicas, two if nothing else is asked for. Their periods are short, so that a fail-over takes a second or two.
 struct SentinelGroup {
     static let name = "service"
 
@@ -167,15 +167,17 @@ struct SentinelGroup {
     ///   - users: whether servers and sentinels need a user and a password.
     ///   - isSecure: whether servers and sentinels have TLS only.
     ///   - network: the one that the master and the first sentinel are in, if that is another one.
+    ///   - replicas: how many there are, and how many of these, the last ones, are in that network too.
     ///   - options: further ones of the servers.
     init(
-        downAfter: Int = 300, users: Bool = false, isSecure: Bool = false, in network: CutOffNetwork? = nil, options others: [String] = []
+        downAfter: Int = 300, users: Bool = false, isSecure: Bool = false, in network: CutOffNetwork? = nil,
+        replicas: (all: Int, inside: Int) = (2, 0), options others: [String] = []
     ) async throws {
         let security = isSecure ? try RedisNode.Security() : nil
         self.security = security
         credentials = users ? RedisCredentials(username: "app", password: "data") : nil
         sentinelCredentials = users ? RedisCredentials(username: "watcher", password: "watch") : nil
-        let ports = try RedisNode.freePorts(6)
+        let ports = try RedisNode.freePorts(4 + replicas.all)
         let place = network.map { RedisNode.Place(host: $0.outer) } ?? RedisNode.Place()
         let masterPlace = network.map { RedisNode.Place(host: $0.inner, network: $0) } ?? place
         // The servers themselves, and the sentinels, are `default` with a password.
@@ -183,9 +185,10 @@ struct SentinelGroup {
             others
             + (users ? ["--requirepass", "admin", "--masterauth", "admin", "--user", "app", "on", ">data", "~*", "&*", "+@all"] : [])
         var servers = [try await RedisNode(port: ports[0], options, security, at: masterPlace)]
-        for port in ports[1..<3] {
+        for (index, port) in ports[1...replicas.all].enumerated() {
             let options = options + ["--replicaof", masterPlace.host, "\(ports[0])"]
-            servers.append(try await RedisNode(port: port, options, security, at: place))
+            let isInside = index >= replicas.all - replicas.inside
+            servers.append(try await RedisNode(port: port, options, security, at: isInside ? masterPlace : place))
         }
         var configuration = """
             sentinel monitor \(Self.name) \(masterPlace.host) \(ports[0]) 2
@@ -194,7 +197,7 @@ struct SentinelGroup {
             """
         if users { configuration += "\nsentinel auth-pass \(Self.name) admin\nuser watcher on >watch &* +@all" }
         var sentinels: [RedisNode] = []
-        for port in ports[3...] {
+        for port in ports[(1 + replicas.all)...] {
             let place = sentinels.isEmpty ? masterPlace : place
             sentinels.append(try await RedisNode(sentinelAt: port, configuration, security, at: place))
         }
@@ -207,7 +210,7 @@ struct SentinelGroup {
             let isComplete = await becomesTrue {
                 let fields = (try? await client.run(["SENTINEL", "MASTER", .text(Self.name)]).elements?.map { $0.text ?? "" }) ?? []
                 func value(_ name: String) -> String? { fields.firstIndex(of: name).map { fields[$0 + 1] } }
-                return value("num-slaves") == "2" && value("num-other-sentinels") == "2"
+                return value("num-slaves") == "\(replicas.all)" && value("num-other-sentinels") == "2"
             }
             guard isComplete else { throw TestError("a sentinel does not know the others") }
         }

@@ -18,15 +18,20 @@ struct SplitBrainTests {
     private struct Sides {
         let network: CutOffNetwork
         let group: SentinelGroup
+        private let outerServers: Range<Int>
         /// The client that is cut off, and the others.
         let inner: RedisClient
         let outer: [RedisClient]
 
-        /// - Parameter replicas: how many a server needs to write (`min-replicas-to-write`); they have to have responded a second ago.
-        init(replicas: Int) async throws {
+        /// - Parameters:
+        ///   - replicas: how many a server needs to write (`min-replicas-to-write`); they have to have responded a second ago.
+        ///   - keepsReplica: whether a third replica is cut off with the master.
+        init(replicas: Int, keepsReplica: Bool = false) async throws {
             network = try await CutOffNetwork()
+            outerServers = 1..<3
             group = try await SentinelGroup(
-                in: network, options: ["--min-replicas-to-write", "\(replicas)", "--min-replicas-max-lag", "1"])
+                in: network, replicas: keepsReplica ? (3, 1) : (2, 0),
+                options: ["--min-replicas-to-write", "\(replicas)", "--min-replicas-max-lag", "1"])
             let configuration = group.configuration()
             inner = try await network.inside { try RedisClient(configuration) }
             outer = try (0..<3).map { _ in try RedisClient(configuration) }
@@ -37,8 +42,7 @@ struct SplitBrainTests {
 
         var clients: [RedisClient] { [inner] + outer }
 
-        /// Cuts off the master; returns when the others have another one, which the other replica follows too: after healing it would respond
-        /// to the old one, and its lease would be granted.
+        /// Cuts off the master; returns when the others have another one, which the other replica outside follows too.
         ///
         /// - Parameter next: what is done as soon as it is cut off.
         func cutOff(then next: () -> Void = {}) async throws {
@@ -47,7 +51,7 @@ struct SplitBrainTests {
             guard await becomesTrue({ await !isUsed(group.servers[0], by: outer[0]) }) else {
                 throw TestError("the master is not replaced")
             }
-            for server in group.servers[1...] {
+            for server in group.servers[outerServers] {
                 let follows = await becomesTrue {
                     guard let role = try? await server.client().run(["ROLE"]).elements, role.count >= 3 else { return false }
                     return role[2].integer != group.servers[0].port
@@ -190,6 +194,41 @@ struct SplitBrainTests {
         print(
             "split brain, a token, \(replicas) replicas, the holder \(isInner ? "inside" : "outside"): \(healing - promoted) refreshes between",
             "the fail-over and healing, \(uses.count) in all, \(uses.filter { $0.value > 1 }) more than once")
+        #expect(uses.allSatisfy { $0.value == 1 })
+    }
+
+    @Test("a replica that is cut off with the master has no process refresh there, and no refresh token is used twice")
+    func tokenWithReplica() async throws {
+        let sides = try await Sides(replicas: 0, keepsReplica: true)
+        let outside = PromiseTests.Authorization()
+        let inside = PromiseTests.Authorization(of: outside)
+        let authenticators = sides.clients.enumerated().map { index, client in
+            FleetAuthenticator(
+                index == 0 ? inside : outside, client: client, name: "split", lease: .seconds(8), whenUnavailable: .fail)
+        }
+        #expect(await becomesTrue { (try? await authenticators[0].share(PromiseTests.Authorization.Token(number: 1))) != nil })
+        let load = TokenLoad(authenticators)
+        #expect(await eventually { (0..<4).allSatisfy { load.gotten(by: $0) > 4 } })
+        // No lease is held inside when the network is cut.
+        outside.isHeld.withLock { $0 = true }
+        #expect(await eventually { outside.refreshing.withLock { $0 } > 0 })
+        try await sides.cutOff { outside.isHeld.withLock { $0 = false } }
+        let (promoted, failed) = (outside.state.withLock { $0.last }, load.failed(by: 0))
+        // Outside the fleet continues. Inside, the lease of the outside ends, and the replica there responds all the time.
+        #expect(await eventually { outside.state.withLock { $0.last } > promoted + 4 })
+        #expect(await becomesTrue { load.failed(by: 0) > failed + 3 })
+        let replica = sides.group.servers[3]
+        let role = try await sides.network.inside { try replica.client() }.run(["ROLE"]).elements ?? []
+        #expect(role.count > 3 && role[2].integer == sides.group.servers[0].port && role[3].text == "connected")
+        let healing = outside.state.withLock { $0.last }
+        try await sides.heal()
+        let before = (0..<4).map { load.gotten(by: $0) }
+        #expect(await eventually { (0..<4).allSatisfy { load.gotten(by: $0) > before[$0] + 4 } })
+        await load.end()
+        let uses = outside.state.withLock { $0.uses }
+        print(
+            "split brain, a replica with the old master: \(healing - promoted) refreshes between the fail-over and healing, \(uses.count)",
+            "in all, \(uses.filter { $0.value > 1 }) more than once")
         #expect(uses.allSatisfy { $0.value == 1 })
     }
 

@@ -12,7 +12,7 @@ struct RedisCommand: Sendable {
         case any
         /// The one that owns a slot.
         case slot(Int)
-        /// This one.
+        /// This one: of a cluster, or the master or a sentinel.
         case node(RedisConfiguration.Address)
     }
 
@@ -53,6 +53,9 @@ protocol CommandChannelOwner: AnyObject {
 
 /// The connection of the commands for a server: pipelines them, and ends their waits at their deadlines. Confined to the client's thread.
 final class CommandChannel: RedisChannel {
+    /// What the server has to be.
+    enum Role { case any, master, sentinel }
+
     /// A command that was sent, in the order of the responses. Without a command its deadline has passed, and its response is dropped.
     private struct Sent {
         var command: RedisCommand?
@@ -60,7 +63,7 @@ final class CommandChannel: RedisChannel {
 
     let connection: RedisConnection
     private let mailbox: RedisMailbox
-    private let checksRole: Bool
+    private let role: Role
     private weak var owner: (any CommandChannelOwner)?
     /// Commands that wait for the first connection.
     private var held: [RedisCommand] = []
@@ -78,11 +81,10 @@ final class CommandChannel: RedisChannel {
         didSet { if refusal != oldValue { owner?.didChangeRefusal(of: self) } }
     }
 
-    /// - Parameter checksRole: whether the server has to be a master.
-    init(_ connection: RedisConnection, mailbox: RedisMailbox, checksRole: Bool, owner: any CommandChannelOwner) {
+    init(_ connection: RedisConnection, mailbox: RedisMailbox, role: Role, owner: any CommandChannelOwner) {
         self.connection = connection
         self.mailbox = mailbox
-        self.checksRole = checksRole
+        self.role = role
         self.owner = owner
         connection.user = self
     }
@@ -175,14 +177,14 @@ final class CommandChannel: RedisChannel {
     // MARK: ConnectionUser
 
     private var opening: [[RedisArgument]] {
-        let database = connection.configuration.database
+        let database = role == .sentinel ? 0 : connection.configuration.database
         return connection.authentication + (database == 0 ? [] : [["SELECT", .number(database)]])
     }
 
-    var greeting: [[RedisArgument]] { opening + (checksRole ? [["ROLE"]] : []) + [["INFO", "server"]] }
+    var greeting: [[RedisArgument]] { opening + (role == .master ? [["ROLE"]] : []) + [["INFO", "server"]] }
 
     func receiveGreeting(_ value: RedisValue, at index: Int) -> RedisError.Reason? {
-        let isRole = checksRole && index == opening.count
+        let isRole = role == .master && index == opening.count
         let isLast = index == greeting.count - 1
         if case .error(let message) = value {
             // A user whom the server's rules don't allow INFO may use it all the same.
@@ -259,6 +261,15 @@ final class CommandChannel: RedisChannel {
 }
 
 extension RedisCommand {
+    /// The client's own question for the slots of a cluster.
+    static func question(for node: RedisConfiguration.Address, _ timeout: Duration, _ now: Nanoseconds) -> Self {
+        var bytes: [UInt8] = []
+        bytes.appendCommand(["CLUSTER", "SLOTS"])
+        return RedisCommand(
+            name: "CLUSTER", bytes: bytes, target: .node(node), timeout: timeout, deadline: now + timeout.nanoseconds, isRepeatable: false,
+            isQuestion: true, completion: { _ in })
+    }
+
     /// Returns the response, or the error that it is.
     fileprivate func outcome(of value: RedisValue) -> Result<RedisValue, RedisError> {
         guard case .error(let text) = value else { return .success(value) }

@@ -40,6 +40,8 @@ public final class RedisClient: Sendable {
 
     /// Why commands are refused at once; `nil` while they are not.
     var refusal: RedisError? { mailbox.refusal }
+    /// The nodes of a cluster that own slots, or the master that sentinels have named; `nil` before one is known.
+    var masters: [RedisConfiguration.Address]? { mailbox.masters }
 
     /// Ends the connections. Commands in flight, and later ones, fail with ``RedisError/closed``.
     public func close() { mailbox.close() }
@@ -53,7 +55,7 @@ public final class RedisClient: Sendable {
 
     /// Sends a command; `completion` is called once, on the client's thread or on the caller's, and must not block.
     ///
-    /// - Parameter node: the node of a cluster that executes it; `nil` for the one that owns its key.
+    /// - Parameter node: the node of a cluster, or the sentinel, that executes it; `nil` for the one that owns its key, or the master.
     package func submit(
         _ arguments: [RedisArgument], to node: RedisConfiguration.Address? = nil, timeout: Duration? = nil,
         completion: @escaping @Sendable (Result<RedisValue, RedisError>) -> Void

@@ -27,7 +27,7 @@ final class RedisMailbox: Sendable {
         var work = Work()
         var pending = 0
         var refusal: RedisError?
-        /// The nodes of a cluster that own slots; `nil` without a cluster.
+        /// The nodes of a cluster that own slots, or the master that sentinels have named; `nil` before one is known.
         var masters: [RedisConfiguration.Address]?
         var lastSubscription = 0
         var isSignalled = false
@@ -56,10 +56,10 @@ final class RedisMailbox: Sendable {
     /// Refuses commands at once from now on, or accepts them again.
     func setRefusal(_ error: RedisError?) { state.withLock { $0.refusal = error } }
 
-    /// The nodes of a cluster that own slots; `nil` without a cluster.
+    /// The nodes of a cluster that own slots, or the master that sentinels have named; `nil` before one is known.
     var masters: [RedisConfiguration.Address]? { state.withLock { $0.masters } }
 
-    /// Sets the nodes of a cluster that own slots.
+    /// Sets the nodes that own slots, or the master.
     func setMasters(_ masters: [RedisConfiguration.Address]) { state.withLock { $0.masters = masters } }
 
     /// Completes a command that was handed over.

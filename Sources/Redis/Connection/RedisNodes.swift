@@ -69,14 +69,17 @@ final class RedisNodes {
 
     private func commandChannel(at address: Address, _ now: Nanoseconds) -> CommandChannel {
         if let channel = commandChannels[address] { return channel }
+        let configuration = context.configuration
         let channel = CommandChannel(
-            connection(to: address, context.configuration.dataCredentials), mailbox: context.mailbox,
-            checksRole: sentinelTopology != nil, owner: self)
+            connection(to: address, isSentinel(address) ? configuration.sentinelCredentials : configuration.dataCredentials),
+            mailbox: context.mailbox, role: sentinelTopology == nil ? .any : isSentinel(address) ? .sentinel : .master, owner: self)
         commandChannels[address] = channel
         channels.append(channel)
         channel.connection.start(now)
         return channel
     }
+
+    private func isSentinel(_ address: Address) -> Bool { sentinelChannels.contains { $0.connection.address == address } }
 
     private func subscriptionChannel(at address: Address) -> SubscriptionChannel {
         if let channel = subscriptionChannels[address] { return channel }
@@ -121,11 +124,13 @@ final class RedisNodes {
     /// The server that a command belongs to; `nil` while none is known.
     private func node(for command: RedisCommand) -> Address? {
         if let node = command.migratedTo { return node }
-        guard let clusterTopology else { return fixed ?? sentinelTopology?.master }
         switch command.target {
-        case .node(let node): return node
-        case .slot(let slot): return clusterTopology.owner(of: slot)
+        case .node(let node):
+            // What was meant for the master before is for no other one.
+            return sentinelTopology == nil || node == sentinelTopology?.master || isSentinel(node) ? node : nil
+        case .slot(let slot): return clusterTopology?.owner(of: slot)
         case .any:
+            guard let clusterTopology else { return fixed ?? sentinelTopology?.master }
             let masters = clusterTopology.masters
             return masters.first { commandChannels[$0].map { $0.connection.isReady && $0.accepts } ?? false } ?? masters.first
         }
@@ -231,27 +236,19 @@ final class RedisNodes {
             channel.isInDoubt = false
             clusterTopology?.doubt(now)
         }
-        if let node = clusterTopology?.question(now) { ask(node, now) }
+        if let node = clusterTopology?.question(now) {
+            commandChannel(at: node, now).submit([.question(for: node, context.configuration.connectTimeout, now)], now)
+        }
         if hasChanged {
             hasChanged = false
             moveSubscriptions(now)
             hasBusyOthers = closeOthers(now)
-            if let clusterTopology { context.mailbox.setMasters(clusterTopology.masters) }
+            if let masters = clusterTopology?.masters ?? sentinelTopology?.master.map({ [$0] }) { context.mailbox.setMasters(masters) }
             updateRefusal()
         } else if hasBusyOthers {
             hasBusyOthers = closeOthers(now)
         }
         sendWaiting(now)
-    }
-
-    private func ask(_ node: Address, _ now: Nanoseconds) {
-        var bytes: [UInt8] = []
-        bytes.appendCommand(["CLUSTER", "SLOTS"])
-        let timeout = context.configuration.connectTimeout
-        let question = RedisCommand(
-            name: "CLUSTER", bytes: bytes, target: .node(node), timeout: timeout, deadline: now + timeout.nanoseconds, isRepeatable: false,
-            isQuestion: true, completion: { _ in })
-        commandChannel(at: node, now).submit([question], now)
     }
 
     private func moveSubscriptions(_ now: Nanoseconds) {
@@ -271,7 +268,7 @@ final class RedisNodes {
     /// Ends the connections to servers that are masters no longer, and connects to a new one that sentinels know; whether some are busy still.
     private func closeOthers(_ now: Nanoseconds) -> Bool {
         if let topology = sentinelTopology, let master = topology.master {
-            for (address, channel) in commandChannels where address != master {
+            for (address, channel) in commandChannels where address != master && !isSentinel(address) {
                 remove(channel)
                 channel.abandon()
             }
@@ -309,7 +306,7 @@ extension RedisNodes: CommandChannelOwner {
 
     func didDisconnect(_ channel: CommandChannel) {
         let now = MonotonicTime.now()
-        sentinelTopology?.doubt(now)
+        if !isSentinel(channel.connection.address) { sentinelTopology?.doubt(now) }
         clusterTopology?.lost(channel.connection.address, now)
         // A connection to a node that is none of the cluster is not needed.
         hasChanged = hasChanged || clusterTopology != nil

@@ -53,30 +53,6 @@ extension RedisClient {
         try blocking("EVALSHA") { submit(script, keys: keys, arguments, completion: $0) }
     }
 
-    /// Whether another server may become the master.
-    var mayFailOver: Bool {
-        switch configuration.address {
-        case .unix, .tcp, .tls: false
-        case .sentinels, .cluster: true
-        }
-    }
-
-    /// Waits until a replica has what was written to the server of a key, at most for half of the timeout, so that a fail-over does not lose it.
-    /// Commands after it wait too: for what is written seldom. Returns whether one has it; of a server that was connected since then, that says
-    /// nothing.
-    func awaitReplica(of key: String) async -> Bool {
-        let timeout = configuration.commandTimeout
-        let deadline = MonotonicTime.now() + timeout.nanoseconds
-        let command: [RedisArgument] = ["WAIT", 1, .number((timeout / 2).atLeastOneMillisecond)]
-        let result = await withCheckedContinuation { continuation in
-            submit(command, timeout, deadline, slot: HashSlot.slot(of: key.utf8), isRepeatable: false) {
-                continuation.resume(returning: $0)
-            }
-        }
-        guard case .success(let value) = result, let count = value.integer else { return false }
-        return count > 0
-    }
-
     /// The key of what a store has under a name: with the prefix, and the name as its hash tag, so that all keys of one name are in one slot
     /// of a cluster.
     package func key(_ store: String, _ name: String) -> String { "\(configuration.prefix):\(store):{\(Self.token(name))}" }

@@ -15,10 +15,10 @@ import CurlewTransport
 /// A process that needs a credential takes the one on the server, if that is another one than it had. Otherwise it takes the lease of the
 /// refresh, which it renews while it refreshes, and stores the result; the others wait for it. A holder that dies is replaced when its
 /// lease ends; what it might store later is refused by its fencing number. With sentinels or a cluster, a lease and a credential are used
-/// when a replica has them, for which the server waits half of ``RedisConfiguration/commandTimeout`` at most. If none responds any more, the
-/// server may be cut off, and another one be the master: with ``Unavailability/fail`` the refresh does not begin, and what was stored is
-/// stored again. A refused refresh is recorded on the server, and the others fail with ``FleetTokenError/refused(_:)``; one that fails
-/// otherwise is tried by the next process.
+/// when a replica has them, for which the server waits half of ``RedisConfiguration/commandTimeout`` at most. A replica that does not
+/// respond may be the master meanwhile, and the server be cut off: with ``Unavailability/fail`` each replica that sentinels or the cluster
+/// may promote has to have them; otherwise the refresh does not begin, and what was stored is stored again. A refused refresh is recorded
+/// on the server, and the others fail with ``FleetTokenError/refused(_:)``; one that fails otherwise is tried by the next process.
 ///
 /// If the server is unavailable, ``whenUnavailable`` decides, after ``RedisConfiguration/commandTimeout`` at most. A credential whose refresh
 /// succeeded but could not be stored is used by this process, which tries to store it until the lease ends. A fail-over that takes longer than
@@ -33,7 +33,7 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
     public enum Unavailability: Sendable, Hashable {
         /// The process refreshes by itself. With refresh tokens that are valid once, processes then replace each other's.
         case refreshLocally
-        /// The requests that need a credential fail with ``RedisError``.
+        /// The requests that need a credential fail with ``RedisError``. The sentinels' users need `SENTINEL REPLICAS`.
         case fail
     }
 

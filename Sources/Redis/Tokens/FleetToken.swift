@@ -79,7 +79,7 @@ struct FleetToken: Sendable {
     let client: RedisClient
     let key: String
     let lease: Duration
-    /// Whether a refresh only begins when a replica has its lease, if any has ever responded.
+    /// Whether a refresh only begins when each replica that may be promoted has its lease, and one at least, if any has ever responded.
     private let needsReplica: Bool
     /// Whether a replica has ever responded.
     private let hasReplicas = Lock(false)
@@ -91,6 +91,7 @@ struct FleetToken: Sendable {
         self.lease = lease
         self.needsReplica = needsReplica
         key = client.key("token1", name)
+        if needsReplica { client.prepareAwaitingReplicas() }
     }
 
     private var leaseMilliseconds: Int { lease.atLeastOneMillisecond }
@@ -117,15 +118,15 @@ struct FleetToken: Sendable {
         throw .unexpectedResponse(command: "EVALSHA")
     }
 
-    /// Whether a replica has what was written, and the server has it still, by the numbers of the last lease and of the credential: another
-    /// one may be connected by now. A server whose replicas respond no more may be cut off from them, and replaced by one of them; one that
-    /// never had any is the only one.
+    /// Whether replicas have what was written, and the server has it still, by the numbers of the last lease and of the credential: another
+    /// one may be connected by now. A server whose replicas respond no more may be cut off from them, and replaced by one of them, also by one
+    /// that is cut off while others respond; one that never had any is the only one.
     private func isReplicated(_ isKept: (_ fence: Int, _ generation: Int) -> Bool) async -> Bool {
         guard client.mayFailOver else { return true }
-        let isReplicated = await client.awaitReplica(of: key)
+        let replication = needsReplica ? await client.awaitReplicas(of: key) : await client.awaitReplica(of: key)
         let isEnough = hasReplicas.withLock { hasReplicas in
-            hasReplicas = hasReplicas || isReplicated
-            return isReplicated || !hasReplicas
+            hasReplicas = hasReplicas || replication.hasAny
+            return replication.isComplete && (replication.hasAny || !hasReplicas)
         }
         guard isEnough, let numbers = try? await client.run(["HMGET", .text(key), "fence", "generation"]).elements, numbers.count == 2
         else { return false }
@@ -134,7 +135,7 @@ struct FleetToken: Sendable {
 
     private var unreplicated: RedisError { .timedOut(command: "WAIT", after: client.configuration.commandTimeout / 2) }
 
-    /// Stores the credential of a refresh; `false` if another lease was granted meanwhile. An error if no replica says so too.
+    /// Stores the credential of a refresh; `false` if another lease was granted meanwhile. An error if the replicas do not say so too.
     func complete(_ fence: Int, _ value: Data) async throws(RedisError) -> Bool {
         let isStored = try await client.run(Self.complete, keys: [key], [.number(fence), .bytes(value)]) == .integer(1)
         // A refusal counts only from a server that has another lease.
