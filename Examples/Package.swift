@@ -11,6 +11,9 @@ let strict: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"), .enableUpcomingFeature("InternalImportsByDefault"),
     ]
 
+// No example needs a trait. With one here that another package asks for, the same folder has one build of the library for both.
+let traits = Set((Context.environment["CURLEW_TRAITS"] ?? "").split(separator: ",").map { Package.Dependency.Trait(name: String($0)) })
+
 // A package of its own, so that nobody who depends on Curlew builds it. `scripts/demo` runs it.
 let package = Package(
     name: "curlew-examples",
@@ -32,7 +35,7 @@ let package = Package(
         .executable(name: "urlsession-events", targets: ["URLSessionEvents"]),
         .executable(name: "urlsession-chat", targets: ["URLSessionChat"]),
     ],
-    dependencies: [.package(name: "curlew", path: "..")],
+    dependencies: [.package(name: "curlew", path: "..", traits: traits)],
     targets: [
         // The server of CurlewTesting, and what else the examples share.
         .target(
