@@ -94,20 +94,17 @@ extension Optional: OptionalDescription {
 
 // MARK: - Descriptions
 
-extension HTTPQuery: CustomStringConvertible, CustomReflectable {
+extension HTTPQuery: LineConvertible, CustomReflectable {
     /// The encoded items, redacted (``/CurlewHTTP/Redaction``).
-    public var description: String { Redaction.current.form(encoded) }
+    package var line: String { Redaction.current.form(encoded) }
 
     /// The items, redacted.
     public var customMirror: Mirror { Mirror(self, unlabeledChildren: items, displayStyle: .collection) }
 }
 
-extension HTTPQuery.Item: CustomStringConvertible, CustomReflectable {
+extension HTTPQuery.Item: LineConvertible, RedactedReflectable {
     /// The encoded item, redacted (``/CurlewHTTP/Redaction``).
-    public var description: String { HTTPQuery([self]).description }
-
-    /// Empty, so that reflection shows no more than the description does.
-    public var customMirror: Mirror { .redacted(self) }
+    package var line: String { HTTPQuery([self]).description }
 }
 
 // MARK: - Builder

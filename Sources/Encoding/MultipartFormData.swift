@@ -70,7 +70,7 @@ open class MultipartFormData {
     }
 
     /// Whether nothing has been appended, not even a part that failed.
-    public var isEmpty: Bool { parts.isEmpty && firstFailure == nil }
+    package var isEmpty: Bool { parts.isEmpty && firstFailure == nil }
 
     private(set) var parts: [Part] = []
     /// The reason why the first invalid part could not be appended.
@@ -84,18 +84,14 @@ open class MultipartFormData {
 
     // MARK: Data
 
-    /// Appends a field.
-    public func append(_ data: Data, withName name: String) {
-        append(.data(data), length: UInt64(data.count), headers: headers(name: name))
-    }
-
-    /// Appends a field with a content type.
-    public func append(_ data: Data, withName name: String, mimeType: String) {
-        append(.data(data), length: UInt64(data.count), headers: headers(name: name, mimeType: mimeType))
-    }
-
-    /// Appends data as a file, with its name and content type.
-    public func append(_ data: Data, withName name: String, fileName: String, mimeType: String) {
+    /// Appends a field or, with a file name, a file.
+    ///
+    /// - Parameters:
+    ///   - data: the part's bytes.
+    ///   - name: the field's name.
+    ///   - fileName: the file's name; `nil`, the default, for a field.
+    ///   - mimeType: the content type; `nil`, the default, for none.
+    public func append(_ data: Data, withName name: String, fileName: String? = nil, mimeType: String? = nil) {
         append(.data(data), length: UInt64(data.count), headers: headers(name: name, fileName: fileName, mimeType: mimeType))
     }
 

@@ -40,7 +40,7 @@ public struct JSONParameterEncoder: ParameterEncoder {
     public static var sortedKeys: JSONParameterEncoder { JSONParameterEncoder(.sortedKeys) }
 
     /// The underlying JSON encoder; must not be modified while requests use it.
-    public let encoder: JSONEncoder
+    package let encoder: JSONEncoder
 
     /// Creates an encoder; with a default `JSONEncoder` unless given.
     public init(encoder: JSONEncoder = JSONEncoder()) {
@@ -79,9 +79,9 @@ public struct URLEncodedFormParameterEncoder: ParameterEncoder {
     public static var `default`: URLEncodedFormParameterEncoder { URLEncodedFormParameterEncoder() }
 
     /// The encoder of the pairs.
-    public let encoder: URLEncodedFormEncoder
+    package let encoder: URLEncodedFormEncoder
     /// The destination of the pairs.
-    public let destination: Destination
+    package let destination: Destination
 
     /// Creates an encoder; by default the method decides the destination.
     public init(encoder: URLEncodedFormEncoder = URLEncodedFormEncoder(), destination: Destination = .methodDependent) {

@@ -113,23 +113,23 @@ public struct URLEncodedFormEncoder: Sendable {
     }
 
     /// Whether pairs are sorted by key, at every depth; otherwise they are in the order of encoding, which is undefined for dictionaries.
-    public let alphabetizeKeyValuePairs: Bool
+    package let alphabetizeKeyValuePairs: Bool
     /// How the keys of array elements are written.
-    public let arrayEncoding: ArrayEncoding
+    package let arrayEncoding: ArrayEncoding
     /// How Booleans are written.
-    public let boolEncoding: BoolEncoding
+    package let boolEncoding: BoolEncoding
     /// How `Data` is written.
-    public let dataEncoding: DataEncoding
+    package let dataEncoding: DataEncoding
     /// How dates are written.
-    public let dateEncoding: DateEncoding
+    package let dateEncoding: DateEncoding
     /// How keys are written.
-    public let keyEncoding: KeyEncoding
+    package let keyEncoding: KeyEncoding
     /// How nested keys are written.
-    public let keyPathEncoding: KeyPathEncoding
+    package let keyPathEncoding: KeyPathEncoding
     /// How `nil` is written.
-    public let nilEncoding: NilEncoding
+    package let nilEncoding: NilEncoding
     /// How spaces are written.
-    public let spaceEncoding: SpaceEncoding
+    package let spaceEncoding: SpaceEncoding
 
     /// Creates an encoder.
     ///

@@ -11,11 +11,11 @@ extension CurlewError: LocalizedError {
 
 // MARK: - CustomStringConvertible
 
-extension CurlewError: CustomStringConvertible {
+extension CurlewError: LineConvertible {
     /// The failed request, as far as it is known, and the reason: `GET https://example.org/ (attempt 2): status 404 is not acceptable`.
     ///
     /// Without a request, the reason as a sentence.
-    public var description: String {
+    package var line: String {
         if case .transferFailed(let failure) = self { return failure.description }
         return Redaction.escaped(request?.failing(because: sentence, hasStatus: !namesStatus) ?? sentence)
     }
@@ -44,11 +44,8 @@ extension CurlewError: CustomStringConvertible {
     }
 }
 
-extension CurlewError.URLRequestValidationFailureReason: CustomStringConvertible {
-    /// The reason in a sentence.
-    public var description: String { Redaction.escaped(sentence) }
-
-    private var sentence: String {
+extension CurlewError.URLRequestValidationFailureReason: LineConvertible {
+    package var line: String {
         switch self {
         case .missingURL: "The request has no URL."
         case .missingHost(let url): "The URL has no host: \(url.redactedDescription)"
@@ -62,11 +59,8 @@ extension CurlewError.URLRequestValidationFailureReason: CustomStringConvertible
     }
 }
 
-extension CurlewError.ParameterEncodingFailureReason: CustomStringConvertible {
-    /// The reason in a sentence.
-    public var description: String { Redaction.escaped(sentence) }
-
-    private var sentence: String {
+extension CurlewError.ParameterEncodingFailureReason: LineConvertible {
+    package var line: String {
         switch self {
         case .missingURL: "Parameters could not be encoded into the query of a request without a URL."
         case .jsonEncodingFailed(let error): "Parameters could not be encoded as JSON: \(FileError.text(error))"
@@ -76,11 +70,8 @@ extension CurlewError.ParameterEncodingFailureReason: CustomStringConvertible {
     }
 }
 
-extension CurlewError.MultipartEncodingFailureReason: CustomStringConvertible {
-    /// The reason in a sentence.
-    public var description: String { Redaction.escaped(sentence) }
-
-    private var sentence: String {
+extension CurlewError.MultipartEncodingFailureReason: LineConvertible {
+    package var line: String {
         switch self {
         case .bodyPartURLInvalid(let url): "The part's URL is not a file URL: \(url.redactedDescription)"
         case .bodyPartFilenameInvalid(let url): "The URL has no file name: \(url.redactedDescription)"
@@ -106,11 +97,8 @@ extension CurlewError.MultipartEncodingFailureReason: CustomStringConvertible {
     }
 }
 
-extension CurlewError.RedirectFailureReason: CustomStringConvertible {
-    /// The reason in a sentence.
-    public var description: String { Redaction.escaped(sentence) }
-
-    private var sentence: String {
+extension CurlewError.RedirectFailureReason: LineConvertible {
+    package var line: String {
         switch self {
         case .tooMany(let limit): "More than \(limit) redirects."
         case .insecureDowngrade(let url): "The redirect leads from https to http: \(url.redactedDescription)"
@@ -121,11 +109,8 @@ extension CurlewError.RedirectFailureReason: CustomStringConvertible {
     }
 }
 
-extension CurlewError.ResumeDataFailureReason: CustomStringConvertible {
-    /// The reason in a sentence.
-    public var description: String { Redaction.escaped(sentence) }
-
-    private var sentence: String {
+extension CurlewError.ResumeDataFailureReason: LineConvertible {
+    package var line: String {
         switch self {
         case .notResumeData: "The data is not resume data."
         case .unsupportedVersion(let version): "The resume data has an unknown version: \(version)."
@@ -134,11 +119,8 @@ extension CurlewError.ResumeDataFailureReason: CustomStringConvertible {
     }
 }
 
-extension CurlewError.ResponseValidationFailureReason: CustomStringConvertible {
-    /// The reason in a sentence.
-    public var description: String { Redaction.escaped(sentence) }
-
-    private var sentence: String {
+extension CurlewError.ResponseValidationFailureReason: LineConvertible {
+    package var line: String {
         switch self {
         case .dataFileNil: "The response could not be validated: there is no file."
         case .dataFileReadFailed(let url): "The response could not be validated: the file can't be read: \(url.path)"
@@ -151,11 +133,8 @@ extension CurlewError.ResponseValidationFailureReason: CustomStringConvertible {
     }
 }
 
-extension CurlewError.ResponseSerializationFailureReason: CustomStringConvertible {
-    /// The reason in a sentence.
-    public var description: String { Redaction.escaped(sentence) }
-
-    private var sentence: String {
+extension CurlewError.ResponseSerializationFailureReason: LineConvertible {
+    package var line: String {
         switch self {
         case .inputDataNil: "The response could not be serialized: there is no body."
         case .inputDataNilOrZeroLength: "The response could not be serialized: its body is missing or empty."

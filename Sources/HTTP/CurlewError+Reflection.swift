@@ -11,10 +11,7 @@ extension Mirror {
     }
 }
 
-extension CurlewError: CustomReflectable {
-    /// The description, labeled with the case's name.
-    public var customMirror: Mirror { .redacted(self, caseName: caseName) }
-
+extension CurlewError: RedactedCases {
     /// The name of the case; `nil` for a case without a payload, or with a request as its only one that is unknown.
     package var caseName: String? {
         switch self {
@@ -42,10 +39,7 @@ extension CurlewError: CustomReflectable {
     }
 }
 
-extension CurlewError.URLRequestValidationFailureReason: CustomReflectable {
-    /// The description, labeled with the case's name.
-    public var customMirror: Mirror { .redacted(self, caseName: caseName) }
-
+extension CurlewError.URLRequestValidationFailureReason: RedactedCases {
     /// The name of the case; `nil` for a case without a payload.
     package var caseName: String? {
         switch self {
@@ -61,10 +55,7 @@ extension CurlewError.URLRequestValidationFailureReason: CustomReflectable {
     }
 }
 
-extension CurlewError.MultipartEncodingFailureReason: CustomReflectable {
-    /// The description, labeled with the case's name.
-    public var customMirror: Mirror { .redacted(self, caseName: caseName) }
-
+extension CurlewError.MultipartEncodingFailureReason: RedactedCases {
     /// The name of the case; `nil` for a case without a payload.
     package var caseName: String? {
         switch self {
@@ -89,10 +80,7 @@ extension CurlewError.MultipartEncodingFailureReason: CustomReflectable {
     }
 }
 
-extension CurlewError.RedirectFailureReason: CustomReflectable {
-    /// The description, labeled with the case's name.
-    public var customMirror: Mirror { .redacted(self, caseName: caseName) }
-
+extension CurlewError.RedirectFailureReason: RedactedCases {
     /// The name of the case; `nil` for a case without a payload.
     package var caseName: String? {
         switch self {
@@ -104,10 +92,7 @@ extension CurlewError.RedirectFailureReason: CustomReflectable {
     }
 }
 
-extension CurlewError.ResponseValidationFailureReason: CustomReflectable {
-    /// The description, labeled with the case's name.
-    public var customMirror: Mirror { .redacted(self, caseName: caseName) }
-
+extension CurlewError.ResponseValidationFailureReason: RedactedCases {
     /// The name of the case; `nil` for a case without a payload.
     package var caseName: String? {
         switch self {

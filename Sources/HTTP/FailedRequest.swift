@@ -85,18 +85,16 @@ private struct DecodedBody: Hashable, Sendable {
 
 // MARK: - CustomStringConvertible
 
-extension FailedRequest: CustomStringConvertible, CustomReflectable {
+extension FailedRequest: LineConvertible, RedactedReflectable {
     /// Method, URL, attempt and status, as far as they are known, in a line: `GET https://example.org/ (attempt 2, status 404)`.
-    public var description: String { text(hasStatus: true) }
+    package var line: String { text(hasStatus: true) }
 
     /// All properties but the header fields, and the body as text, as bytes and decoded.
-    public var customMirror: Mirror {
-        .redacted(
-            self,
-            [
-                "id": id, "method": method as Any, "url": Redaction.escaped(url), "attempt": attempt, "statusCode": statusCode as Any,
-                "contentType": contentType.map { Redaction.escaped($0) } as Any, "isBodyCut": isBodyCut,
-            ])
+    package var shownParts: KeyValuePairs<String, Any> {
+        [
+            "id": id, "method": method as Any, "url": Redaction.escaped(url), "attempt": attempt, "statusCode": statusCode as Any,
+            "contentType": contentType.map { Redaction.escaped($0) } as Any, "isBodyCut": isBodyCut,
+        ]
     }
 
     private func text(hasStatus: Bool) -> String {

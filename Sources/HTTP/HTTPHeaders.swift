@@ -169,14 +169,14 @@ extension HTTPHeaders: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, unlabeledChildren: fields, displayStyle: .collection) }
 }
 
-extension HTTPHeader: CustomStringConvertible, CustomReflectable {
+extension HTTPHeader: LineConvertible, RedactedReflectable {
     /// The field in HTTP/1.1's format, redacted (``Redaction``): credentials, cookies and marked fields without their values, URLs in other
     /// values without user name and password. Control characters are escaped.
-    public var description: String { Redaction.current.line(self) }
+    package var line: String { Redaction.current.line(self) }
 
     /// Name and value, as in the description.
-    public var customMirror: Mirror {
-        .redacted(self, ["name": Redaction.escaped(name), "value": Redaction.current.value(of: self)])
+    package var shownParts: KeyValuePairs<String, Any> {
+        ["name": Redaction.escaped(name), "value": Redaction.current.value(of: self)]
     }
 }
 

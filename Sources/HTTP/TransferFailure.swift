@@ -72,7 +72,7 @@ public struct TransferFailure: Error, Sendable, Hashable {
     }
 
     /// The phase of a transfer.
-    public enum Phase: Int, Sendable, Hashable, Comparable {
+    public enum Phase: Int, Sendable, Hashable, OrderedByRawValue {
         /// Waiting for adapters, before anything is transferred.
         case preparing = -1
         /// Waiting for a free connection to the host.
@@ -93,9 +93,6 @@ public struct TransferFailure: Error, Sendable, Hashable {
         case receivingBody
         /// Waiting for validations or retriers, or for the delay before a retry: the last transfer has completed.
         case concluding
-
-        /// Whether `lhs` is an earlier phase than `rhs`.
-        public static func < (lhs: Phase, rhs: Phase) -> Bool { lhs.rawValue < rhs.rawValue }
     }
 
     /// The kind of the failure.
@@ -146,9 +143,9 @@ public struct TransferFailure: Error, Sendable, Hashable {
 
 // MARK: - CustomStringConvertible
 
-extension TransferFailure: CustomStringConvertible {
+extension TransferFailure: LineConvertible {
     /// The failure in a line: the request, if it is known, message, kind, phase, URL and libcurl's code.
-    public var description: String {
+    package var line: String {
         let curl = code == 0 ? "" : ", libcurl code \(code)"
         let place = request?.url == url ? "" : ", \(url)"
         let text = "\(message) (\(kind.rawValue) while \(phase)\(place)\(curl), \(bytesReceived) body bytes received)"

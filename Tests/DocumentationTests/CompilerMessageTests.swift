@@ -43,9 +43,6 @@ import Testing
             "configuration.interceptor = RetryPolicy()",
             "'interceptor' is unavailable: pass it to SessionManager(configuration:interceptor:)"
         ),
-        ("configuration.tls.minimumTLSVersion = .v1_2", "'minimumTLSVersion' has been renamed to 'minimumVersion'"),
-        ("configuration.tls.minimumVersion = .tlsv12", "'tlsv12' has been renamed to 'v1_2'"),
-        ("configuration.tls.certificateVerification = .none", "'certificateVerification' is unavailable: use verifiesCertificateChain"),
         (
             "manager.request(url, timeout: .seconds(3))",
             "'request(_:method:parameters:headers:timeout:)' is unavailable: use request(_:options:)"

@@ -18,6 +18,7 @@ import Testing
             ["Curlew"], "func use(_ session: URLSession) {}",
             "'URLSession' is unavailable: This type has moved to the FoundationNetworking module"
         ),
+        (["Curlew"], "func use(_ url: String) { streamRequest(url) }", "cannot find 'streamRequest' in scope"),
         (["CurlewDownloads"], "let type = SuggestedFileName.self", "cannot find 'SuggestedFileName' in scope"),
         (["Curlew"], "func use(_ headers: HTTPHeaders) { _ = CacheStatus.list(in: headers) }", "type 'CacheStatus' has no member 'list'"),
         (

@@ -102,20 +102,6 @@ import Testing
         #expect(try JSONDecoder().decode(EchoReply.self, from: Data(contentsOf: plain)).target == "/echo?a=1")
     }
 
-    @Test("the global functions") func globalFunctions() async throws {
-        let directory = try TemporaryDirectory()
-        let url = server.url("/echo")
-        #expect(try await reply(Curlew.request(url, parameters: Bird())).target == "/echo?\(pairs)")
-        #expect(try await reply(Curlew.request(url, parameters: ["a": 1])).target == "/echo?a=1")
-        #expect(try await reply(Curlew.request(url, method: .post, parameters: Bird(), encoder: .json)).bodyLength > 0)
-        let (first, second) = (directory.file("first"), directory.file("second"))
-        _ = try await Curlew.download(url, parameters: Bird(), to: first).validate().serializingURL().value
-        _ = try await Curlew.download(url, parameters: Bird(), to: { _, _ in (second, []) }).validate().serializingURL().value
-        for file in [first, second] {
-            #expect(try JSONDecoder().decode(EchoReply.self, from: Data(contentsOf: file)).target == "/echo?\(pairs)")
-        }
-    }
-
     /// A value that fails to encode itself.
     private struct Unencodable: Encodable, Sendable {
         func encode(to encoder: any Encoder) throws { throw TestError("unencodable") }

@@ -81,9 +81,6 @@ import Testing
 
     @Test("the global functions") func globalFunctions() async throws {
         let url = server.url("/echo")
-        let sequence = Self.pieces(Data("abc".utf8))
-        #expect(try await reply(Curlew.upload(sequence, to: url)).body == Data("abc".utf8))
-        #expect(try await reply(Curlew.upload({ Self.pieces(Data("abc".utf8)) }, length: 3, to: url)).body == Data("abc".utf8))
         let form = MultipartFormData()
         form.append(Data("value".utf8), withName: "name")
         #expect(try await reply(Curlew.upload(form, to: url)).body == form.encode())

@@ -7,7 +7,7 @@ import Dispatch
 /// A request body that is read from an `InputStream`, on a queue of its own because a stream may block, and the event loop must not.
 ///
 /// It can be sent once. The stream is opened when the transfer begins, and closed at its end. Up to 256 KiB are read ahead.
-public final class StreamBody: BodySource {
+package final class StreamBody: BodySource {
     private struct State {
         var stream: StreamBox
         var bytes = Data()
@@ -30,15 +30,15 @@ public final class StreamBody: BodySource {
     private let state: Lock<State>
 
     /// Creates a body from a stream, which must not be used elsewhere from then on.
-    public init(_ stream: InputStream) {
+    package init(_ stream: InputStream) {
         state = Lock(State(stream: StreamBox(value: stream)))
     }
 
     /// `nil`, as a stream's length is unknown: the body is sent chunked, unless the request has a `Content-Length`.
-    public var length: Int64? { nil }
+    package var length: Int64? { nil }
 
     /// Opens the stream and starts reading it; `onReadable` is called on the body's queue.
-    public func prepare(onReadable: @escaping @Sendable () -> Void) {
+    package func prepare(onReadable: @escaping @Sendable () -> Void) {
         state.withLock { state in
             state.onReadable = onReadable
             if state.isStarted { state.failure = CurlewError.redirectFailed(reason: .bodyNotRepeatable) }
@@ -50,7 +50,7 @@ public final class StreamBody: BodySource {
     }
 
     /// Copies bytes that were read ahead, and reads more.
-    public func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         let result = state.withLock { state -> BodyRead in
             guard state.bytes.isEmpty else {
                 let count = min(buffer.count, state.bytes.count)
@@ -66,7 +66,7 @@ public final class StreamBody: BodySource {
     }
 
     /// Returns whether the stream has not been opened: a stream can't be read twice.
-    public func rewind() -> Bool {
+    package func rewind() -> Bool {
         state.withLock { !$0.isStarted }
     }
 

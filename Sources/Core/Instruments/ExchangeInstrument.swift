@@ -172,19 +172,17 @@ public struct ExchangeCompletion: Sendable {
 
 // MARK: - Descriptions
 
-extension OutgoingExchange: CustomStringConvertible, CustomReflectable {
+extension OutgoingExchange: LineConvertible, RedactedReflectable {
     /// Method and URL, redacted (``Redaction``), with the numbers of request, attempt and exchange.
-    public var description: String { "\(method) \(redactedURL) (request \(requestID), attempt \(attempt), exchange \(number))" }
+    package var line: String { "\(method) \(redactedURL) (request \(requestID), attempt \(attempt), exchange \(number))" }
 
     /// The properties, with URL and header fields redacted.
-    public var customMirror: Mirror {
-        .redacted(
-            self,
-            [
-                "requestID": requestID, "name": name as Any, "number": number, "attempt": attempt, "reason": reason.rawValue,
-                "method": method, "url": redactedURL, "headers": headers, "isWebSocketHandshake": isWebSocketHandshake,
-                "isUpgradedByHSTS": isUpgradedByHSTS, "cacheReason": cacheReason?.rawValue as Any,
-            ])
+    package var shownParts: KeyValuePairs<String, Any> {
+        [
+            "requestID": requestID, "name": name as Any, "number": number, "attempt": attempt, "reason": reason.rawValue,
+            "method": method, "url": redactedURL, "headers": headers, "isWebSocketHandshake": isWebSocketHandshake,
+            "isUpgradedByHSTS": isUpgradedByHSTS, "cacheReason": cacheReason?.rawValue as Any,
+        ]
     }
 }
 

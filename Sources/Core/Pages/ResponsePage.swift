@@ -55,26 +55,23 @@ public enum PaginationError: Error, Sendable, Hashable {
 
 // MARK: - Descriptions
 
-extension ResponsePage: CustomReflectable {
+extension ResponsePage: RedactedReflectable {
     /// The page's parts, the URL redacted.
-    public var customMirror: Mirror {
-        .redacted(self, ["value": value, "headers": headers, "url": url?.absoluteString.redactedURL ?? "none", "index": index])
+    package var shownParts: KeyValuePairs<String, Any> {
+        ["value": value, "headers": headers, "url": url?.absoluteString.redactedURL ?? "none", "index": index]
     }
 }
 
-extension PageLocation: CustomStringConvertible, CustomReflectable {
+extension PageLocation: LineConvertible, RedactedReflectable {
     /// The query or the URL, redacted (``/CurlewHTTP/Redaction``).
-    public var description: String {
+    package var line: String {
         if case .query(let query) = self { query.description } else { ownURL?.absoluteString.redactedURL ?? "" }
     }
-
-    /// Empty, so that reflection shows no more than the description does.
-    public var customMirror: Mirror { .redacted(self) }
 }
 
-extension PaginationError: LocalizedError, CustomStringConvertible, CustomReflectable {
+extension PaginationError: LocalizedError, LineConvertible, RedactedReflectable {
     /// The reason in a sentence, with URLs redacted.
-    public var description: String {
+    package var line: String {
         switch self {
         case .invalidLink(let text): Redaction.escaped("The link to the next page is not a URL: \(Redaction.current.url(text))")
         case .otherOrigin(let url):
@@ -86,7 +83,4 @@ extension PaginationError: LocalizedError, CustomStringConvertible, CustomReflec
 
     /// The description.
     public var errorDescription: String? { description }
-
-    /// Empty, so that reflection shows no more than the description does.
-    public var customMirror: Mirror { .redacted(self) }
 }

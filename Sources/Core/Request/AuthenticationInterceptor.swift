@@ -25,9 +25,9 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
     /// Without it a server that accepts no credential would cause an endless loop of refreshes.
     public struct RefreshWindow: Sendable, Hashable {
         /// The length of the window in seconds.
-        public let interval: TimeInterval
+        package let interval: TimeInterval
         /// The most refreshes that begin in a window.
-        public let maximumAttempts: Int
+        package let maximumAttempts: Int
 
         /// Creates a window; 5 refreshes in 30 seconds by default.
         public init(interval: TimeInterval = 30, maximumAttempts: Int = 5) {

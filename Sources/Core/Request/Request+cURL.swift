@@ -5,7 +5,7 @@ import CurlewTransport
 
 // MARK: - Descriptions
 
-extension Request: CustomDebugStringConvertible, CustomReflectable {
+extension Request: CustomDebugStringConvertible, RedactedReflectable {
     /// The request as a redacted cURL command after a `$ `, one option per line; see ``cURLDescription(redacting:)``.
     public var debugDescription: String { "$ " + cURLDescription() }
 
@@ -26,7 +26,7 @@ extension Request: CustomDebugStringConvertible, CustomReflectable {
     }
 
     /// Shows the request in short and the response's status, as other parts, such as a session's credentials, may be secret.
-    public var customMirror: Mirror { .redacted(self, ["request": description]) }
+    package var shownParts: KeyValuePairs<String, Any> { ["request": description] }
 
     /// The task's original request; without a task, the request as it would be sent without adapters.
     private var transferToDescribe: TransferRequest? {

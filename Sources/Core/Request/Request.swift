@@ -173,9 +173,9 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
 
 // MARK: - CustomStringConvertible
 
-extension Request: CustomStringConvertible {
+extension Request: LineConvertible {
     /// The method, the redacted URL (``Redaction``) and, once it is received, the response's status.
-    public var description: String {
+    package var line: String {
         guard let request else { return "No request could be made." }
         var parts = [request.httpMethod ?? "GET", request.url?.absoluteString.redactedURL ?? ""]
         if let status = driver.state.withLock({ $0.attempt.head })?.statusCode { parts.append("(\(status))") }

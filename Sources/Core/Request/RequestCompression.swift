@@ -53,17 +53,17 @@ public struct RequestCompression: RequestAdapter {
     public static var deflate: RequestCompression { RequestCompression(.deflate) }
 
     /// The content coding.
-    public let coding: Coding
+    package let coding: Coding
     /// How a request that already has a `Content-Encoding` is handled.
-    public let duplicateHeaderBehavior: DuplicateHeaderBehavior
+    package let duplicateHeaderBehavior: DuplicateHeaderBehavior
     /// How a body of any size is handled that is not in memory.
-    public let streamedBodyBehavior: StreamedBodyBehavior
+    package let streamedBodyBehavior: StreamedBodyBehavior
     /// The size in bytes from which bodies are compressed.
-    public let minimumSize: Int
+    package let minimumSize: Int
     /// The compression level, from 1 (fastest) to 9 (smallest).
-    public let level: Int
+    package let level: Int
     /// Returns whether to compress a body of at least the minimum size.
-    public let shouldCompress: @Sendable (Data) -> Bool
+    package let shouldCompress: @Sendable (Data) -> Bool
 
     /// Creates an adapter that compresses bodies.
     ///

@@ -96,24 +96,19 @@ extension RequestInterceptor {
 
 /// An adapter made from a closure, which may be asynchronous.
 public struct Adapter: RequestInterceptor {
-    /// Returns the request to send in place of another; see ``RequestAdapter/adapt(_:)``.
-    public typealias AdaptHandler = @Sendable (URLRequest) throws -> URLRequest
-    /// Returns the request to send in place of another; see ``AsyncRequestAdapter/adapt(_:for:)``.
-    public typealias AsyncAdaptHandler = @Sendable (URLRequest) async throws -> URLRequest
-
-    private let adaptHandler: AdaptHandler
+    private let adaptHandler: @Sendable (URLRequest) throws -> URLRequest
     /// `nil` for a closure that does not have to be awaited.
     public let asyncAdapter: (any AsyncRequestAdapter)?
 
     /// Creates an adapter from a closure, which is called where ``RequestAdapter/adapt(_:)`` is.
     @preconcurrency
-    public init(_ adaptHandler: @escaping AdaptHandler) {
+    public init(_ adaptHandler: @escaping @Sendable (URLRequest) throws -> URLRequest) {
         self.adaptHandler = adaptHandler
         asyncAdapter = nil
     }
 
     /// Creates an adapter from an asynchronous closure, which is called where ``AsyncRequestAdapter/adapt(_:for:)`` is.
-    public init(_ adaptHandler: @escaping AsyncAdaptHandler) {
+    public init(_ adaptHandler: @escaping @Sendable (URLRequest) async throws -> URLRequest) {
         self.adaptHandler = { _ in throw AsyncAdapterError.calledSynchronously }
         asyncAdapter = AsyncClosureAdapter(handler: adaptHandler)
     }
@@ -128,36 +123,41 @@ public struct Adapter: RequestInterceptor {
 }
 
 private struct AsyncClosureAdapter: AsyncRequestAdapter {
-    let handler: Adapter.AsyncAdaptHandler
+    let handler: @Sendable (URLRequest) async throws -> URLRequest
 
     func adapt(_ urlRequest: URLRequest, for manager: SessionManager) async throws -> URLRequest { try await handler(urlRequest) }
 }
 
 /// A retrier made from a closure, which may be asynchronous.
 public struct Retrier: RequestInterceptor {
-    /// Decides whether a request is retried; see ``RequestRetrier/should(_:retry:with:completion:)``.
-    public typealias RetryHandler =
+    private typealias Handler =
         @Sendable (
             _ manager: SessionManager, _ request: Request, _ error: any Error, _ completion: @escaping RequestRetryCompletion
         ) -> Void
 
-    /// Decides whether a request is retried; see ``AsyncRequestRetrier/retry(_:for:dueTo:)``.
-    public typealias AsyncRetryHandler =
-        @Sendable (_ manager: SessionManager, _ request: Request, _ error: any Error) async throws -> RetryDecision
-
-    private let retryHandler: RetryHandler
+    private let retryHandler: Handler
     /// Whether the closure is asynchronous.
     public let isAsynchronous: Bool
 
     /// Creates a retrier from a closure, which is called on the session's queue and calls its `completion` once, on any thread.
     @preconcurrency
-    public init(_ retryHandler: @escaping RetryHandler) {
+    public init(
+        _ retryHandler:
+            @escaping @Sendable (
+                _ manager: SessionManager, _ request: Request, _ error: any Error, _ completion: @escaping RequestRetryCompletion
+            ) -> Void
+    ) {
         self.retryHandler = retryHandler
         isAsynchronous = false
     }
 
     /// Creates a retrier from an asynchronous closure, which runs in the request's task.
-    public init(_ retryHandler: @escaping AsyncRetryHandler) {
+    ///
+    /// - Parameter retryHandler: decides whether a request is retried; see ``AsyncRequestRetrier/retry(_:for:dueTo:)``.
+    public init(
+        _ retryHandler:
+            @escaping @Sendable (_ manager: SessionManager, _ request: Request, _ error: any Error) async throws -> RetryDecision
+    ) {
         let retrier = AsyncClosureRetrier(handler: retryHandler)
         self.retryHandler = { retrier.should($0, retry: $1, with: $2, completion: $3) }
         isAsynchronous = true
@@ -172,7 +172,7 @@ public struct Retrier: RequestInterceptor {
 }
 
 private struct AsyncClosureRetrier: AsyncRequestRetrier {
-    let handler: Retrier.AsyncRetryHandler
+    let handler: @Sendable (SessionManager, Request, any Error) async throws -> RetryDecision
 
     func retry(_ request: Request, for manager: SessionManager, dueTo error: any Error) async throws -> RetryDecision {
         try await handler(manager, request, error)

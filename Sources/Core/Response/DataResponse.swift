@@ -4,32 +4,17 @@ import CurlewHTTP
 import CurlewTransport
 
 /// The response of a data or upload request, not serialized.
-public struct DefaultDataResponse: Sendable {
-    private let context: ResponseContext
+public struct DefaultDataResponse: HoldsResponseParts, Sendable {
+    let parts: ResponseParts
     /// The body; empty if there was none, `nil` if it was streamed.
     public let data: Data?
     /// The error with which the request failed; `nil` if it succeeded.
     public let error: (any Error)?
-    /// The times of the request's phases.
-    public let timeline: Timeline
-    /// The request's metrics, also if it failed.
-    public let metrics: TaskMetrics
-
-    /// The request as sent.
-    public var request: URLRequest? { context.request }
-    /// The response's status and header fields; `nil` if none was received.
-    public var response: HTTPURLResponse? { context.response }
-    /// The response's head as received: fields in order and repeated, with reason phrase and version.
-    public var responseHead: ResponseHead? { context.head }
-    /// The fields that followed the body, in the order received; empty if there were none. See ``Request/responseTrailers``.
-    public var responseTrailers: HTTPHeaders { context.trailers }
 
     init(context: ResponseContext, data: Data?, error: (any Error)?, timeline: Timeline, metrics: TaskMetrics) {
-        self.context = context
+        parts = ResponseParts(context: context, timeline: timeline, metrics: metrics)
         self.data = data
         self.error = error
-        self.timeline = timeline
-        self.metrics = metrics
     }
 
     /// Creates a response from its parts.
@@ -43,36 +28,22 @@ public struct DefaultDataResponse: Sendable {
 }
 
 /// The serialized response of a data or upload request.
-public struct DataResponse<Value> {
-    private let context: ResponseContext
+public struct DataResponse<Value>: HoldsResponseParts {
+    let parts: ResponseParts
     /// The body; empty if there was none, `nil` if it was streamed.
     public let data: Data?
     /// The serialized value, or the error with which the request or the serializer failed.
     public let result: Result<Value, any Error>
-    /// The times of the request's phases.
-    public let timeline: Timeline
-    /// The request's metrics, also if it failed.
-    public let metrics: TaskMetrics
 
-    /// The request as sent.
-    public var request: URLRequest? { context.request }
-    /// The response's status and header fields; `nil` if none was received.
-    public var response: HTTPURLResponse? { context.response }
-    /// The response's head as received: fields in order and repeated, with reason phrase and version.
-    public var responseHead: ResponseHead? { context.head }
-    /// The fields that followed the body, in the order received; empty if there were none. See ``Request/responseTrailers``.
-    public var responseTrailers: HTTPHeaders { context.trailers }
     /// The value of a success, else `nil`.
     public var value: Value? { try? result.get() }
     /// The error of a failure, else `nil`.
     public var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
 
     init(context: ResponseContext, data: Data?, result: Result<Value, any Error>, timeline: Timeline, metrics: TaskMetrics) {
-        self.context = context
+        parts = ResponseParts(context: context, timeline: timeline, metrics: metrics)
         self.data = data
         self.result = result
-        self.timeline = timeline
-        self.metrics = metrics
     }
 
     /// Creates a response from its parts.
@@ -86,7 +57,7 @@ public struct DataResponse<Value> {
     }
 
     private func with<T>(_ result: Result<T, any Error>) -> DataResponse<T> {
-        DataResponse<T>(context: context, data: data, result: result, timeline: timeline, metrics: metrics)
+        DataResponse<T>(context: parts.context, data: data, result: result, timeline: timeline, metrics: metrics)
     }
 
     /// Returns the response with its value transformed; a failure is unchanged.
@@ -114,14 +85,11 @@ extension DataResponse: Sendable where Value: Sendable {}
 
 // MARK: - CustomStringConvertible
 
-extension DataResponse: CustomStringConvertible, CustomDebugStringConvertible {
+extension DataResponse: SummarizedResponse {
     /// `SUCCESS` or `FAILURE` with the value or error, in a line: control characters are escaped.
-    public var description: String { result.summary }
+    package var line: String { result.summary }
 
-    /// The request, the status, the body's size, the result and the times, a line each, without bodies and credentials.
-    public var debugDescription: String {
-        ResponseSummary.lines(context, body: "[Data]: \(data?.count ?? 0) bytes", result: result.summary, timeline: timeline)
-    }
+    var bodySummary: String { "[Data]: \(data?.count ?? 0) bytes" }
 }
 
 extension Result {
@@ -134,13 +102,19 @@ extension Result {
     }
 }
 
-/// The debug description that data and download responses share.
-enum ResponseSummary {
-    static func lines(_ context: ResponseContext, body: String, result: String, timeline: Timeline) -> String {
-        let request = context.request.map { "\($0.httpMethod ?? "GET") \(($0.url?.absoluteString ?? "").redactedURL)" } ?? "none"
-        let response = context.head.map { "\($0.statusCode)" } ?? "none"
+/// A serialized response, which describes itself in several lines too.
+protocol SummarizedResponse: HoldsResponseParts, LineConvertible, CustomDebugStringConvertible {
+    /// The lines about the body.
+    var bodySummary: String { get }
+}
+
+extension SummarizedResponse {
+    /// The request, the status, the body's size or its files, the result and the times, a line each, without bodies and credentials.
+    public var debugDescription: String {
+        let request = request.map { "\($0.httpMethod ?? "GET") \(($0.url?.absoluteString ?? "").redactedURL)" } ?? "none"
+        let status = responseHead.map { "\($0.statusCode)" } ?? "none"
         return [
-            "[Request]: \(request)", "[Response]: \(response)", body, "[Result]: \(result)", "[Timeline]: \(timeline.debugDescription)",
+            "[Request]: \(request)", "[Response]: \(status)", bodySummary, "[Result]: \(line)", "[Timeline]: \(timeline.debugDescription)",
         ].joined(separator: "\n")
     }
 }

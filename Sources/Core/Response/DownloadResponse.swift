@@ -24,47 +24,19 @@ enum ResumeDataSource: Sendable {
 }
 
 /// The response of a download, not serialized.
-public struct DefaultDownloadResponse: Sendable {
-    private let context: ResponseContext
-    /// The file to which the body was written; if it was moved, it is at ``destinationURL`` instead.
-    ///
-    /// `nil` if the file was removed: that of an incomplete body, and that of a destination known from the start if the response was refused,
-    /// whenever that happened.
-    public let temporaryURL: URL?
-    /// The file's destination; `nil` without one, and if the file was removed, as ``temporaryURL`` is.
-    ///
-    /// If the file could not be moved to the destination that a closure has returned, it is still at ``temporaryURL``.
-    public let destinationURL: URL?
-    private let resumption: ResumeDataSource
+public struct DefaultDownloadResponse: HoldsDownloadedFile, Sendable {
+    let parts: ResponseParts
+    let file: DownloadedFile
     /// The error with which the request failed; `nil` if it succeeded.
     public let error: (any Error)?
-    /// The times of the request's phases.
-    public let timeline: Timeline
-    /// The request's metrics, also if it failed.
-    public let metrics: TaskMetrics
-
-    /// The data for resuming a failed download; see ``DownloadRequest/resumeData``.
-    public var resumeData: Data? { resumption.data }
-    /// The request as sent.
-    public var request: URLRequest? { context.request }
-    /// The response's status and header fields; `nil` if none was received.
-    public var response: HTTPURLResponse? { context.response }
-    /// The response's head as received: fields in order and repeated, with reason phrase and version.
-    public var responseHead: ResponseHead? { context.head }
-    /// The fields that followed the body, in the order received; empty if there were none. See ``Request/responseTrailers``.
-    public var responseTrailers: HTTPHeaders { context.trailers }
 
     init(
         context: ResponseContext, temporaryURL: URL?, destinationURL: URL?, resumption: ResumeDataSource, error: (any Error)?,
         timeline: Timeline, metrics: TaskMetrics
     ) {
-        self.context = context
-        self.temporaryURL = temporaryURL
-        self.destinationURL = destinationURL
-        self.resumption = resumption
+        parts = ResponseParts(context: context, timeline: timeline, metrics: metrics)
+        file = DownloadedFile(temporaryURL: temporaryURL, destinationURL: destinationURL, resumption: resumption)
         self.error = error
-        self.timeline = timeline
-        self.metrics = metrics
     }
 
     /// Creates a response from its parts.
@@ -79,35 +51,12 @@ public struct DefaultDownloadResponse: Sendable {
 }
 
 /// The serialized response of a download.
-public struct DownloadResponse<Value> {
-    private let context: ResponseContext
-    /// The file to which the body was written; if it was moved, it is at ``destinationURL`` instead.
-    ///
-    /// `nil` if the file was removed: that of an incomplete body, and that of a destination known from the start if the response was refused,
-    /// whenever that happened.
-    public let temporaryURL: URL?
-    /// The file's destination; `nil` without one, and if the file was removed, as ``temporaryURL`` is.
-    ///
-    /// If the file could not be moved to the destination that a closure has returned, it is still at ``temporaryURL``.
-    public let destinationURL: URL?
-    private let resumption: ResumeDataSource
+public struct DownloadResponse<Value>: HoldsDownloadedFile {
+    let parts: ResponseParts
+    let file: DownloadedFile
     /// The serialized value, or the error with which the request or the serializer failed.
     public let result: Result<Value, any Error>
-    /// The times of the request's phases.
-    public let timeline: Timeline
-    /// The request's metrics, also if it failed.
-    public let metrics: TaskMetrics
 
-    /// The data for resuming a failed download; see ``DownloadRequest/resumeData``.
-    public var resumeData: Data? { resumption.data }
-    /// The request as sent.
-    public var request: URLRequest? { context.request }
-    /// The response's status and header fields; `nil` if none was received.
-    public var response: HTTPURLResponse? { context.response }
-    /// The response's head as received: fields in order and repeated, with reason phrase and version.
-    public var responseHead: ResponseHead? { context.head }
-    /// The fields that followed the body, in the order received; empty if there were none. See ``Request/responseTrailers``.
-    public var responseTrailers: HTTPHeaders { context.trailers }
     /// The value of a success, else `nil`.
     public var value: Value? { try? result.get() }
     /// The error of a failure, else `nil`.
@@ -120,13 +69,9 @@ public struct DownloadResponse<Value> {
         result: Result<Value, any Error>, timeline: Timeline, metrics: TaskMetrics
     ) {
         self.fileURL = fileURL
-        self.context = context
-        self.temporaryURL = temporaryURL
-        self.destinationURL = destinationURL
-        self.resumption = resumption
+        parts = ResponseParts(context: context, timeline: timeline, metrics: metrics)
+        file = DownloadedFile(temporaryURL: temporaryURL, destinationURL: destinationURL, resumption: resumption)
         self.result = result
-        self.timeline = timeline
-        self.metrics = metrics
     }
 
     /// Creates a response from its parts.
@@ -141,8 +86,8 @@ public struct DownloadResponse<Value> {
 
     private func with<T>(_ result: Result<T, any Error>) -> DownloadResponse<T> {
         DownloadResponse<T>(
-            context: context, temporaryURL: temporaryURL, destinationURL: destinationURL, fileURL: fileURL, resumption: resumption,
-            result: result, timeline: timeline, metrics: metrics)
+            context: parts.context, temporaryURL: temporaryURL, destinationURL: destinationURL, fileURL: fileURL,
+            resumption: file.resumption, result: result, timeline: timeline, metrics: metrics)
     }
 
     /// Returns the response with its value transformed; a failure is unchanged.
@@ -170,15 +115,12 @@ extension DownloadResponse: Sendable where Value: Sendable {}
 
 // MARK: - CustomStringConvertible
 
-extension DownloadResponse: CustomStringConvertible, CustomDebugStringConvertible {
+extension DownloadResponse: SummarizedResponse {
     /// `SUCCESS` or `FAILURE` with the value or error, in a line: control characters are escaped.
-    public var description: String { result.summary }
+    package var line: String { result.summary }
 
-    /// The request, the status, the files, the size of the resume data, the result and the times, a line each, without credentials.
-    public var debugDescription: String {
-        let files =
-            "[TemporaryURL]: \(temporaryURL?.path ?? "none")\n[DestinationURL]: \(destinationURL?.path ?? "none")"
-            + "\n[ResumeData]: \(resumption.count.map { "\($0) bytes" } ?? "none")"
-        return ResponseSummary.lines(context, body: files, result: result.summary, timeline: timeline)
+    var bodySummary: String {
+        "[TemporaryURL]: \(temporaryURL?.path ?? "none")\n[DestinationURL]: \(destinationURL?.path ?? "none")"
+            + "\n[ResumeData]: \(file.resumption.count.map { "\($0) bytes" } ?? "none")"
     }
 }

@@ -27,9 +27,6 @@ import CurlewTransport
 
 /// A serializer of data responses, made from a closure.
 public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
-    /// The type of the value.
-    public typealias SerializedObject = Value
-
     /// Returns the value; see ``DataResponseSerializerProtocol/serializeResponse``.
     public let serializeResponse: @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
     /// Returns the value from head and body, so that no `URLRequest` and `HTTPURLResponse` are created; `nil` for users' serializers.
@@ -54,9 +51,6 @@ public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
 
 /// A serializer of downloads, made from a closure.
 public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProtocol {
-    /// The type of the value.
-    public typealias SerializedObject = Value
-
     /// Returns the value; see ``DownloadResponseSerializerProtocol/serializeResponse``.
     public let serializeResponse: @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>
 

@@ -62,7 +62,7 @@ public struct Timeline: Sendable, Hashable {
 
 // MARK: - CustomStringConvertible
 
-extension Timeline: CustomStringConvertible, CustomDebugStringConvertible {
+extension Timeline: LineConvertible, CustomDebugStringConvertible {
     private static func text(_ seconds: TimeInterval) -> String {
         String(format: "%.3f", seconds)
     }
@@ -77,7 +77,7 @@ extension Timeline: CustomStringConvertible, CustomDebugStringConvertible {
     }
 
     /// The durations, on one line.
-    public var description: String {
+    package var line: String {
         "Timeline: { \(durations.joined(separator: ", ")) }"
     }
 

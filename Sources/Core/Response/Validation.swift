@@ -64,14 +64,14 @@ extension DataRequest {
         return self
     }
 
-    /// Validates a response by its request, head and body, asynchronously. Runs in the request's task.
-    public typealias AsyncValidation = @Sendable (URLRequest?, HTTPURLResponse, Data?) async throws -> ValidationResult
-
     /// Adds a custom asynchronous validation, which is not called after a failed transfer or another failed validation.
     ///
-    /// An error that it throws fails the request. It is cancelled with the request.
+    /// - Parameter validation: validates the response by its request, head and body, in the request's task. An error that it throws fails
+    ///   the request. It is cancelled with the request.
     @discardableResult
-    public func validate(_ validation: @escaping AsyncValidation) -> Self {
+    public func validate(
+        _ validation: @escaping @Sendable (URLRequest?, HTTPURLResponse, Data?) async throws -> ValidationResult
+    ) -> Self {
         addAsyncValidator { request, context in
             guard let response = context.response else { return nil }
             return try await validation(context.request, response, request.delegate.data)
@@ -150,17 +150,18 @@ extension DownloadRequest {
         return self
     }
 
-    /// Validates a response by its request, head, temporary file and destination, asynchronously. Runs in the request's task. A destination
-    /// that a closure returns has its file by then; another one gets it once the response is valid.
-    public typealias AsyncValidation =
-        @Sendable (_ request: URLRequest?, _ response: HTTPURLResponse, _ temporaryURL: URL?, _ destinationURL: URL?) async throws ->
-        ValidationResult
-
     /// Adds a custom asynchronous validation, which is not called after a failed transfer or another failed validation.
     ///
-    /// An error that it throws fails the request. It is cancelled with the request.
+    /// - Parameter validation: validates the response by its request, head, temporary file and destination, in the request's task. A
+    ///   destination that a closure returns has its file by then; another one gets it once the response is valid. An error that it throws
+    ///   fails the request. It is cancelled with the request.
     @discardableResult
-    public func validate(_ validation: @escaping AsyncValidation) -> Self {
+    public func validate(
+        _ validation:
+            @escaping @Sendable (
+                _ request: URLRequest?, _ response: HTTPURLResponse, _ temporaryURL: URL?, _ destinationURL: URL?
+            ) async throws -> ValidationResult
+    ) -> Self {
         addAsyncValidator { request, context in
             guard let response = context.response else { return nil }
             let files = (request as? DownloadRequest)?.receiver

@@ -8,7 +8,7 @@ import CurlewTransport
 ///
 /// A request has finished once its response is received and validated. What a serializer makes of it then is not interrupted, neither by a
 /// deadline nor by a cancellation, as no decoder can be; ``SessionConfiguration/maximumBodySize`` bounds the work.
-public struct Deadline: Sendable, Hashable, Comparable {
+public struct Deadline: Sendable, ComparedByKey, Comparable {
     /// The deadline of the task that reads it; `nil` if there is none. Child tasks and unstructured tasks inherit it.
     @TaskLocal public static var current: Deadline?
 
@@ -56,11 +56,13 @@ public struct Deadline: Sendable, Hashable, Comparable {
         lhs.clock === rhs.clock ? lhs.time < rhs.time : lhs.remaining < rhs.remaining
     }
 
-    /// Whether both are the same point in time.
-    public static func == (lhs: Deadline, rhs: Deadline) -> Bool { lhs.time == rhs.time && lhs.clock === rhs.clock }
+    package var comparisonKey: Key { Key(time: time, clock: clock.map { ObjectIdentifier($0) }) }
 
-    /// Hashes the point in time.
-    public func hash(into hasher: inout Hasher) { hasher.combine(time) }
+    /// A point in time on a clock.
+    package struct Key: Hashable {
+        let time: Nanoseconds
+        let clock: ObjectIdentifier?
+    }
 }
 
 /// Calls `operation` with a deadline for all requests that it creates, in child tasks too: the time from now until then, or until the end of

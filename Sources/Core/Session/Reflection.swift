@@ -4,29 +4,23 @@ import CurlewHTTP
 // Sessions, tasks and their delegates hold requests, cookies and credentials, so reflection (`dump`, `Mirror`) shows selected parts only,
 // and never the state behind a `Lock`.
 
-extension SessionManager: CustomReflectable {
+extension SessionManager: RedactedReflectable {
     /// Shows the session.
-    public var customMirror: Mirror { .redacted(self, ["session": session]) }
+    package var shownParts: KeyValuePairs<String, Any> { ["session": session] }
 }
 
-extension Session: CustomReflectable {
+extension Session: RedactedReflectable {
     /// Shows the configuration.
-    public var customMirror: Mirror { .redacted(self, ["configuration": configuration]) }
+    package var shownParts: KeyValuePairs<String, Any> { ["configuration": configuration] }
 }
 
-extension SessionDelegate: CustomReflectable {
-    /// Shows nothing.
-    public var customMirror: Mirror { .redacted(self) }
-}
+extension SessionDelegate: RedactedReflectable {}
 
-extension SessionTask: CustomReflectable {
+extension SessionTask: RedactedReflectable {
     /// Shows the number, the state and the original request in short.
-    public var customMirror: Mirror {
-        .redacted(self, ["taskIdentifier": taskIdentifier, "state": state, "request": originalTransfer?.description ?? "none"])
+    package var shownParts: KeyValuePairs<String, Any> {
+        ["taskIdentifier": taskIdentifier, "state": state, "request": originalTransfer?.description ?? "none"]
     }
 }
 
-extension TaskDelegate: CustomReflectable {
-    /// Shows nothing.
-    public var customMirror: Mirror { .redacted(self) }
-}
+extension TaskDelegate: RedactedReflectable {}

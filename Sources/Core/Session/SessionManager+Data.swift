@@ -31,21 +31,15 @@ extension SessionManager {
 
     /// Creates a data request from a `URLRequest`, with its own interceptor and options.
     @discardableResult
-    public func request(_ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?, options: RequestOptions? = nil)
-        -> DataRequest
-    {
+    public func request(
+        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
+    ) -> DataRequest {
         guard let settings = RequestSettings.of(interceptor, options) else { return request(urlRequest) }
         return handOver(settings) {
             request(urlRequest)
         } or: {
             makeDataRequest(isStreamed: false, settings) { try Requestable(urlRequest) }
         }
-    }
-
-    /// Creates a data request from a `URLRequest`, with its own options.
-    @discardableResult
-    public func request(_ urlRequest: any URLRequestConvertible, options: RequestOptions?) -> DataRequest {
-        request(urlRequest, interceptor: nil, options: options)
     }
 
     /// Creates a request whose body is read with ``DataRequest/bodyStream()``: it is received only as fast as it is read.

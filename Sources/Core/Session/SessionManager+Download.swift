@@ -33,7 +33,7 @@ extension SessionManager {
     /// ``download(_:method:parameters:encoding:headers:interceptor:requestOptions:to:)-(_,_,_,_,_,_,_,DownloadRequest.DownloadFileDestination?)``.
     @preconcurrency @discardableResult
     public func download(
-        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?, requestOptions: RequestOptions? = nil,
+        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil, requestOptions: RequestOptions? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
         guard let settings = RequestSettings.of(interceptor, requestOptions) else { return download(urlRequest, to: destination) }
@@ -42,15 +42,6 @@ extension SessionManager {
         } or: {
             makeDownload(urlRequest, settings, destination.map { .asked($0) } ?? .none)
         }
-    }
-
-    /// Creates a download of a `URLRequest` with its own options; the destination as for other downloads.
-    @preconcurrency @discardableResult
-    public func download(
-        _ urlRequest: any URLRequestConvertible, requestOptions: RequestOptions?,
-        to destination: DownloadRequest.DownloadFileDestination? = nil
-    ) -> DownloadRequest {
-        download(urlRequest, interceptor: nil, requestOptions: requestOptions, to: destination)
     }
 
     /// Creates a download of a URL to a file.

@@ -4,46 +4,6 @@ import CurlewHTTP
 import Dispatch
 
 extension SessionManager {
-    /// Creates an upload of a form to a URL; POST by default.
-    ///
-    /// ```swift
-    /// let form = MultipartFormData()
-    /// form.append(URL(fileURLWithPath: "/tmp/call.ogg"), withName: "sound")
-    /// let sighting = try await manager.upload(form, to: url).validate().serializingDecodable(Sighting.self).value
-    /// ```
-    ///
-    /// The form's parts are sent from where they lie, with the exact `Content-Length`: nothing is written to disk, and files are read
-    /// while they are sent, again for each attempt. They must not change until the request has finished: a file that has another length by
-    /// then fails the request with ``CurlewError/multipartEncodingFailed(reason:in:)``, as does a part that could not be appended. A form with
-    /// an `InputStream`, or a sequence that is not made by a closure, can be sent once. Changes of the form after this call have no effect.
-    ///
-    /// - Parameters:
-    ///   - form: the form, whose streams belong to the request from now on.
-    ///   - url: the URL.
-    ///   - method: POST by default.
-    ///   - headers: header fields; `Content-Type` is replaced by the form's.
-    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
-    ///   - options: the settings of this request, such as its deadline; `nil`, the default, for the session's.
-    @discardableResult
-    public func upload(
-        _ form: MultipartFormData, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
-        interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
-    ) -> UploadRequest {
-        makeUpload(.init(form), Self.formParts(url, method, headers, form.contentType), RequestSettings.of(interceptor, options))
-    }
-
-    /// Creates an upload of a form as the body of a `URLRequest`, whose `Content-Type` is replaced by the form's.
-    ///
-    /// As ``upload(_:to:method:headers:interceptor:options:)-(MultipartFormData,_,_,_,_,_)``.
-    @discardableResult
-    public func upload(
-        _ form: MultipartFormData, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil,
-        options: RequestOptions? = nil
-    ) -> UploadRequest {
-        let request = FormRequest(request: urlRequest, contentType: form.contentType)
-        return makeUpload(.init(form), request, RequestSettings.of(interceptor, options))
-    }
-
     /// The result of encoding a form for an upload.
     public enum MultipartFormDataEncodingResult: Sendable {
         /// The upload of the form is created; `streamingFromDisk` is whether the form was written to a file, which is sent, and
@@ -59,7 +19,7 @@ extension SessionManager {
     public static let multipartFormDataEncodingMemoryThreshold: UInt64 = 10_000_000
 
     /// Encodes a form and creates an upload of it to a URL. In new code prefer
-    /// ``upload(_:to:method:headers:interceptor:options:)-(MultipartFormData,_,_,_,_,_)``, which writes nothing to disk and needs no closure.
+    /// ``upload(_:to:method:headers:interceptor:options:)``, which writes nothing to disk and needs no closure.
     ///
     /// The closure that fills the form, and the encoding, run on the global queue of quality `utility`. A form whose parts are smaller
     /// than the threshold is encoded in memory. A larger one of files and data is sent from where its parts lie; its files, if they are 64
@@ -101,16 +61,8 @@ extension SessionManager {
     ) {
         let url = Result { try url.asURL() }
         encode(multipartFormData, encodingMemoryThreshold, settings, queue, copiesFiles, encodingCompletion) { contentType in
-            Self.formParts(try url.get(), method, headers, contentType)
+            RequestParts(RequestParts(url: try url.get(), method: method, headers: headers), contentType: contentType)
         }
-    }
-
-    private static func formParts(
-        _ url: any URLConvertible, _ method: HTTPMethod, _ headers: HTTPHeaders?, _ contentType: String
-    ) -> RequestParts {
-        var headers = headers ?? [:]
-        headers.update(.contentType(contentType))
-        return RequestParts(url: url, method: method, headers: headers)
     }
 
     /// Encodes a form and creates an upload of it as the body of a `URLRequest`, whose `Content-Type` is replaced by the form's.
@@ -172,19 +124,8 @@ extension SessionManager {
     }
 }
 
-extension UploadContent {
-    /// A form that is sent from where its parts lie.
-    fileprivate init(_ form: MultipartFormData) {
-        do {
-            self = .form(try UploadForm(form))
-        } catch {
-            self = .unreadable(error)
-        }
-    }
-}
-
 /// A request with the content type of a form.
-private struct FormRequest: URLRequestConvertible {
+struct FormRequest: URLRequestConvertible {
     let request: any URLRequestConvertible
     let contentType: String
 

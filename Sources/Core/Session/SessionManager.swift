@@ -137,14 +137,23 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         session.invalidateAndCancel()
     }
 
-    /// Runs tasks on the event loop's thread: ``CurlewTransport/CurlTransport/taskExecutor``, which lists what such tasks must not do. For
-    /// programs with many small requests; `nil` for sessions on another transport.
+    /// Runs tasks on the event loop's thread: for programs with many small requests; `nil` for sessions on another transport.
     ///
     /// ```swift
     /// try await withTaskExecutorPreference(manager.taskExecutor) {
     ///     let data = try await manager.request(url).serializingData().value
     /// }
     /// ```
+    ///
+    /// A request awaited by such a task involves no context switch, neither on its way to the loop nor back. In return, the task's code
+    /// between two `await`s delays every transfer of the loop, so it must not block: no file access, no contended lock or semaphore, no
+    /// `Thread.sleep`, no long computation such as decoding a large body. Run slow work in a task without this preference.
+    ///
+    /// Actors have their own executors and are not affected. Once the session has ended, tasks run on a global queue instead; no task is
+    /// lost. Thread-safe, and may outlive the session.
+    ///
+    /// With several loops it is the first one's; ``taskExecutors`` has them all. Transfers that a task starts on a loop's thread run on that
+    /// loop, unless they share a connection of another, or another has the host's idle connection or clearly less to do.
     @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
     public var taskExecutor: (any TaskExecutor)? { session.eventLoop?.taskExecutor }
 

@@ -104,23 +104,9 @@ public struct PolicyReport: Sendable {
     }
 }
 
-extension PolicyReport: Hashable {
-    /// Compares all but the exchange, of which the number of its request counts.
-    public static func == (lhs: PolicyReport, rhs: PolicyReport) -> Bool {
-        lhs.policy == rhs.policy && lhs.action == rhs.action && lhs.phase == rhs.phase && lhs.name == rhs.name && lhs.group == rhs.group
-            && lhs.duration == rhs.duration && lhs.exchange?.requestID == rhs.exchange?.requestID
-    }
-
-    /// Hashes what is compared.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(policy)
-        hasher.combine(action)
-        hasher.combine(phase)
-        hasher.combine(name)
-        hasher.combine(group)
-        hasher.combine(duration)
-        hasher.combine(exchange?.requestID)
-    }
+extension PolicyReport: ComparedByKey {
+    /// All but the exchange, of which the number of its request counts.
+    package var comparisonKey: [AnyHashable?] { [policy, action, phase, name, group, duration, exchange?.requestID] }
 }
 
 // MARK: - What an exchange is

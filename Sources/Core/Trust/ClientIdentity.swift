@@ -42,15 +42,9 @@ public struct ClientIdentity: Sendable, Hashable {
 
 // MARK: - Descriptions
 
-extension ClientIdentity: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension ClientIdentity: LineConvertible, RedactedReflectable {
     /// The format, and the file's path if there is one.
-    public var description: String { "ClientIdentity\(certificate.description.dropFirstScalars("ClientCertificate".utf8.count))" }
-
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty, because the contents are secret.
-    public var customMirror: Mirror { .redacted(self) }
+    package var line: String { "ClientIdentity\(certificate.description.dropFirstScalars("ClientCertificate".utf8.count))" }
 }
 
 // MARK: - Credentials

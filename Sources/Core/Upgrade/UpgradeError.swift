@@ -25,9 +25,9 @@ public struct UpgradeRefusal: Sendable {
     public var status: Int { responseHead.statusCode }
 }
 
-extension UpgradeError: CustomStringConvertible {
+extension UpgradeError: LineConvertible {
     /// The reason, without what the server has sent but its status.
-    public var description: String {
+    package var line: String {
         switch self {
         case .upgradeRefused(let refusal) where refusal.status == 101: "The server has switched to another protocol than the one asked for"
         case .upgradeRefused(let refusal): "The server has refused the protocol with status \(refusal.status)"
@@ -37,9 +37,9 @@ extension UpgradeError: CustomStringConvertible {
     }
 }
 
-extension UpgradeRefusal: CustomStringConvertible, CustomReflectable {
+extension UpgradeRefusal: LineConvertible, RedactedReflectable {
     /// The status; not the fields or the body, which may have secrets.
-    public var description: String { "UpgradeRefusal(\(status))" }
+    package var line: String { "UpgradeRefusal(\(status))" }
     /// Shows the status only.
-    public var customMirror: Mirror { Mirror(self, children: ["status": status]) }
+    package var shownParts: KeyValuePairs<String, Any> { ["status": status] }
 }

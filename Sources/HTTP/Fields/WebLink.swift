@@ -121,9 +121,9 @@ extension StringProtocol {
     fileprivate var lowercasedASCII: String { String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self) }
 }
 
-// MARK: - CustomReflectable
+// MARK: - Reflection
 
-extension WebLink: CustomReflectable {
+extension WebLink: RedactedReflectable {
     /// The target, redacted, and the parameters.
-    public var customMirror: Mirror { .redacted(self, ["target": target.redactedURL, "parameters": parameters]) }
+    package var shownParts: KeyValuePairs<String, Any> { ["target": target.redactedURL, "parameters": parameters] }
 }

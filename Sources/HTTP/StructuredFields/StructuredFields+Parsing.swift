@@ -2,7 +2,7 @@
 
 extension StructuredFields {
     /// A field that does not parse: what is wrong, and where.
-    public struct ParsingError: Error, Sendable, Hashable, CustomStringConvertible {
+    public struct ParsingError: Error, Sendable, Hashable, LineConvertible {
         /// What is wrong with a field.
         public enum Reason: String, Sendable, Hashable {
             /// No item begins here; a list in an inner list is none either.
@@ -45,7 +45,7 @@ extension StructuredFields {
         public let offset: Int
 
         /// What is wrong, and where.
-        public var description: String { "\(reason.rawValue), at byte \(offset)" }
+        package var line: String { "\(reason.rawValue), at byte \(offset)" }
     }
 
     /// Parses a field that is an item (RFC 9651, section 4.2.3).

@@ -2,7 +2,7 @@
 
 extension StructuredFields {
     /// A value that no field can have.
-    public enum SerializationError: Error, Sendable, Hashable, CustomStringConvertible {
+    public enum SerializationError: Error, Sendable, Hashable, LineConvertible {
         /// A key that does not consist of lower-case letters, digits, `_`, `-`, `.` and `*`, or begins with another than a letter or `*`.
         case invalidKey(String)
         /// A string with other characters than those of printable ASCII: ``BareItem/displayString(_:)`` may have them.
@@ -13,7 +13,7 @@ extension StructuredFields {
         case tooManyDigits(Int)
 
         /// What is wrong with which value.
-        public var description: String {
+        package var line: String {
             switch self {
             case .invalidKey(let key): "\(key.debugDescription) is no key"
             case .invalidString(let text): "\(text.debugDescription) is not printable ASCII, as a string has to be"

@@ -25,12 +25,10 @@ public struct _Lock<State>: @unchecked Sendable {  // every access to the state 
     }
 }
 
-// MARK: - CustomReflectable
+// MARK: - Reflection
 
-extension _Lock: CustomReflectable {
-    /// Empty: reflection would read the state without the lock, and reveal secrets in it.
-    public var customMirror: Mirror { .redacted(self) }
-}
+/// Reflection would read the state without the lock, and reveal secrets in it.
+extension _Lock: RedactedReflectable {}
 
 /// State and mutex in one allocation.
 ///

@@ -9,7 +9,7 @@ public struct CurlInfo: Sendable, Hashable {
     /// The version, such as `7.88.1`.
     public let version: String
     /// The version as a number: `0x075801` is 7.88.1.
-    public let versionNumber: Int
+    package let versionNumber: Int
     /// The TLS library and its version, such as `OpenSSL/3.0.15`; `nil` without TLS.
     public let tlsLibrary: String?
     /// Whether libcurl supports HTTP/2.

@@ -22,14 +22,14 @@ extension CurlTransport: EventLoopTransport {
     private var connections: LoopConnections { LoopConnections(mailboxes: mailboxes, group: 0, limits: nil) }
 
     /// The connections at this moment: those of each loop in its own turn. Zero before the first transfer, and after the end.
-    public func connectionStatistics() async -> ConnectionStatistics { await connections.statistics() }
+    package func connectionStatistics() async -> ConnectionStatistics { await connections.statistics() }
 
     /// Closes the connections that are idle, and returns their number when they are closed.
     ///
     /// Those in use are closed by a later call, once they are idle. Beside connections in use, an idle TLS connection is ended without a
     /// `close_notify`, which its peer sees as an end between two responses.
     @discardableResult
-    public func closeIdleConnections() async -> Int { await connections.closeIdle() }
+    package func closeIdleConnections() async -> Int { await connections.closeIdle() }
 
     /// Opens connections to the origin of a request, until `count` are idle, and returns how many were opened.
     ///

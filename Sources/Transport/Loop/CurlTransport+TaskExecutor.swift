@@ -6,22 +6,11 @@ import Dispatch
 
 @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
 extension CurlTransport {
-    /// Runs tasks on the event loop's thread: `withTaskExecutorPreference(transport.taskExecutor) { … }`, or `Task(executorPreference:)`.
-    ///
-    /// A request awaited by such a task involves no context switch, neither on its way to the loop nor back. In return, the task's code
-    /// between two `await`s delays every transfer of the loop, so it must not block: no file access, no contended lock or semaphore, no
-    /// `Thread.sleep`, no long computation such as decoding a large body. Run slow work in a task without this preference.
-    ///
-    /// Actors have their own executors and are not affected. Once the transport is shut down, tasks run on a global queue instead; no task
-    /// is lost. Thread-safe, and may outlive the transport.
-    ///
-    /// With several loops (``TransportConfiguration/loops``) it is the first one's; ``taskExecutors`` has them all. Transfers that a task
-    /// starts on a loop's thread run on that loop, unless they share a connection of another, or another has the host's idle connection or
-    /// clearly less to do.
-    public var taskExecutor: any TaskExecutor { mailbox }
+    /// Runs tasks on the event loop's thread, with several loops the first one's.
+    package var taskExecutor: any TaskExecutor { mailbox }
 
     /// The executors of all loops, each as ``taskExecutor``: for programs that distribute their tasks among them.
-    public var taskExecutors: [any TaskExecutor] { mailboxes }
+    package var taskExecutors: [any TaskExecutor] { mailboxes }
 }
 
 @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)

@@ -116,7 +116,7 @@ public final class CurlTransport: Transport {
     ///
     /// Only before the first transfer; sessions with event monitors call it. The observer is called on the event loop's thread, must not
     /// block, and is retained until the loop has ended.
-    public func observeConnections(_ observer: @escaping @Sendable (ConnectionEvent) -> Void) {
+    package func observeConnections(_ observer: @escaping @Sendable (ConnectionEvent) -> Void) {
         for mailbox in mailboxes { mailbox.connectionObserver = observer }
     }
 

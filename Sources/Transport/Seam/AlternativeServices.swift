@@ -16,21 +16,21 @@ import CurlewHTTP
 /// ``TransferOptions/resolve``, ``TransferOptions/connectTo`` and ``TransferOptions/resolver`` do not apply.
 ///
 /// Thread-safe. Sessions with the same store share it; it keeps at most 1,000 hosts.
-public final class AlternativeServices: Sendable, Hashable {
+public final class AlternativeServices: Sendable, ComparedByKey {
     /// An offer of a host.
-    public struct Entry: Sendable, Hashable, Codable {
+    package struct Entry: Sendable, Hashable, Codable {
         /// The host's name, in lower case.
-        public let host: String
+        package let host: String
         /// The host's port.
-        public let port: Int
+        package let port: Int
         /// The name or address of the alternative.
-        public let alternativeHost: String
+        package let alternativeHost: String
         /// The UDP port of the alternative.
-        public let alternativePort: Int
+        package let alternativePort: Int
         /// When the offer expires.
-        public let expirationDate: Date
+        package let expirationDate: Date
         /// Whether the offer outlives a change of the network (`persist=1`).
-        public let isPersistent: Bool
+        package let isPersistent: Bool
     }
 
     private struct State {
@@ -85,7 +85,7 @@ public final class AlternativeServices: Sendable, Hashable {
     }
 
     /// The offers that have not expired, by host and port.
-    public var entries: [Entry] {
+    package var entries: [Entry] {
         let now = Date()
         let entries = state.withLock { $0.entries.values.filter { $0.expirationDate > now } }
         return entries.sorted { ($0.host, $0.port) < ($1.host, $1.port) }
@@ -96,7 +96,7 @@ public final class AlternativeServices: Sendable, Hashable {
 
     /// Forgets the offers that hold for one network only, and which alternatives could not be reached: call it after a change of the network
     /// (RFC 7838, section 2.2).
-    public func networkDidChange() {
+    package func networkDidChange() {
         state.withLock { state in
             state.entries = state.entries.filter(\.value.isPersistent)
             state.broken = [:]
@@ -149,11 +149,7 @@ public final class AlternativeServices: Sendable, Hashable {
         }
     }
 
-    /// Whether both are the same store.
-    public static func == (lhs: AlternativeServices, rhs: AlternativeServices) -> Bool { lhs === rhs }
-
-    /// Hashes the store's identity.
-    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+    package var comparisonKey: ObjectIdentifier { ObjectIdentifier(self) }
 }
 
 /// The value of a field `Alt-Svc` (RFC 7838, section 3), as far as it concerns HTTP/3.

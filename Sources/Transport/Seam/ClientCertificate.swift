@@ -152,17 +152,11 @@ public struct ClientCertificate: Sendable, Hashable {
 
 // MARK: - Descriptions
 
-extension ClientCertificate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension ClientCertificate: LineConvertible, RedactedReflectable {
     /// The format, and the file's path if there is one.
-    public var description: String {
+    package var line: String {
         let form = contents.form == .pem ? "PEM" : "PKCS #12"
         if case .file(let path) = contents.certificate { return "ClientCertificate(\(form), \(path))" }
         return "ClientCertificate(\(form))"
     }
-
-    /// As ``description``.
-    public var debugDescription: String { description }
-
-    /// Empty, because the contents are secret.
-    public var customMirror: Mirror { .redacted(self) }
 }

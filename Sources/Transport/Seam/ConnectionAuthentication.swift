@@ -11,7 +11,7 @@ import CurlewHTTP
 /// request (it is not).
 ///
 /// A transfer sends at most 10 requests; a server that asks for more fails it with ``TransferFailure/Kind/protocolViolation``.
-public enum ConnectionAuthentication: Sendable, Hashable {
+package enum ConnectionAuthentication: Sendable, Hashable {
     /// NTLM. The user name may begin with a domain, such as `DOMAIN\user`.
     case ntlm(user: String, password: String)
     /// Negotiate, with the Kerberos tickets of the process. libcurl calls Kerberos on the transport's thread, which blocks meanwhile.
@@ -20,15 +20,12 @@ public enum ConnectionAuthentication: Sendable, Hashable {
 
 // MARK: - Descriptions
 
-extension ConnectionAuthentication: CustomStringConvertible, CustomReflectable {
+extension ConnectionAuthentication: LineConvertible, RedactedReflectable {
     /// The scheme, and the user name if there is one.
-    public var description: String {
+    package var line: String {
         switch self {
         case .ntlm(let user, _): "ntlm(user: \(user))"
         case .negotiate: "negotiate"
         }
     }
-
-    /// Nothing beyond the description.
-    public var customMirror: Mirror { .redacted(self) }
 }

@@ -66,7 +66,7 @@ public struct ConnectionEvent: Sendable, Hashable {
     /// The TLS version, such as `TLSv1.3`; `nil` without TLS, or if libcurl does not use OpenSSL.
     public var tlsVersion: String? { info.values.tlsVersion }
     /// Whether HTTP/2 was negotiated, or agreed on by prior knowledge.
-    public var isHTTP2: Bool { info.values.isHTTP2 }
+    package var isHTTP2: Bool { info.values.isHTTP2 }
     /// The HTTP version of its requests: HTTP/3 on QUIC (RFC 9114), HTTP/2 if that was negotiated, or agreed on by prior knowledge
     /// (RFC 9113, section 3), otherwise HTTP/1.1, also on the connections of raw streams.
     public var httpVersion: TransferMetrics.HTTPVersion { info.values.httpVersion }

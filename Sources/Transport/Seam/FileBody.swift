@@ -8,7 +8,7 @@ import Dispatch
 /// one that has grown or shrunk by the time at which its last bytes are read fails the transfer with
 /// ``TransferFailure/Kind/requestBody``. A file whose length is reported as 0 although it has bytes, as those of `/proc`, is read to its end
 /// and sent chunked.
-public final class FileBody: BodySource {
+package final class FileBody: BodySource {
     private struct State {
         var file: Descriptor?
         /// Whether a transfer reads the body; a file that is opened later than that is closed again.
@@ -34,7 +34,7 @@ public final class FileBody: BodySource {
     ///
     /// - Throws: `CocoaError.fileReadNoSuchFile`, `.fileReadNoPermission` or `.fileReadUnknown` with the path in `NSFilePath`, when the
     ///   file doesn't exist, can't be read, or is not a regular file.
-    public convenience init(path: String) throws { try self.init(path: path, offset: 0, length: nil) }
+    package convenience init(path: String) throws { try self.init(path: path, offset: 0, length: nil) }
 
     /// Creates a body from a slice of a file, which must be regular and of known length.
     ///
@@ -61,16 +61,16 @@ public final class FileBody: BodySource {
     }
 
     /// The number of bytes when this body was created; `nil` if the system does not know it.
-    public var length: Int64? { end.map { $0 - start } }
+    package var length: Int64? { end.map { $0 - start } }
 
     /// Opens the file on another thread, because that may block.
-    public func prepare(onReadable: @escaping @Sendable () -> Void) {
+    package func prepare(onReadable: @escaping @Sendable () -> Void) {
         state.withLock { $0 = State(isInUse: true, offset: start, onReadable: onReadable) }
         openFile()
     }
 
     /// Reads the next bytes from the file; reading a regular file doesn't wait for a peer.
-    public func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         state.withLock { state in
             if let failure = state.failure { return .failed(failure) }
             let wanted = readSize(for: buffer, at: state.offset)
@@ -135,7 +135,7 @@ public final class FileBody: BodySource {
     }
 
     /// Rewinds to the first byte; possible unless reading has failed.
-    public func rewind() -> Bool {
+    package func rewind() -> Bool {
         let (canRewind, isClosed) = state.withLock { state in
             state.offset = start
             return (state.failure == nil, state.isInUse && state.file == nil)
@@ -145,7 +145,7 @@ public final class FileBody: BodySource {
     }
 
     /// Closes the file.
-    public func transferDidComplete() {
+    package func transferDidComplete() {
         state.withLock { state in
             state.file = nil
             state.isInUse = false

@@ -11,7 +11,7 @@ import CurlewHTTP
 /// Connections are reused as long as the addresses are the same, in any order. The wait counts towards the connect timeout, the total timeout
 /// and the deadline; the task is cancelled with the transfer, and after a timeout. An error that it throws, no addresses at all, or text that
 /// is not an address fail the transfer with ``TransferFailure/Kind/nameResolution`` and a message that names the host and the reason.
-public struct HostResolver: Sendable, Hashable {
+public struct HostResolver: Sendable, ComparedByKey {
     private final class Body: Sendable {
         let resolve: @Sendable (String, Int) async throws -> [String]
         let token = String.makeToken()
@@ -33,9 +33,6 @@ public struct HostResolver: Sendable, Hashable {
 
     func addresses(of host: String, port: Int) async throws -> [String] { try await body.resolve(host, port) }
 
-    /// Whether both are copies of the same resolver.
-    public static func == (lhs: HostResolver, rhs: HostResolver) -> Bool { lhs.body === rhs.body }
-
-    /// Hashes the resolver's identity.
-    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(body)) }
+    /// That of the closure: copies of a resolver are equal.
+    package var comparisonKey: ObjectIdentifier { ObjectIdentifier(body) }
 }

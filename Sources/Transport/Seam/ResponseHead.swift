@@ -8,7 +8,7 @@ public struct ResponseHead: Sendable, Hashable {
     /// The status code (RFC 9110, section 15).
     public let statusCode: Int
     /// The announced number of body bytes; `nil` if none was announced, or if decoding will change it.
-    public internal(set) var expectedBodyLength: Int64?
+    package internal(set) var expectedBodyLength: Int64?
     /// The heads of the interim responses (1xx; RFC 9110, section 15.2) that came before this one in answer to the same request, in the order
     /// received: `100 Continue`, `103 Early Hints` (RFC 8297). Empty if there were none, and for a response from a cache.
     ///
@@ -251,12 +251,12 @@ private func string(_ bytes: ArraySlice<UInt8>) -> String {
 
 // MARK: - Descriptions
 
-extension ResponseHead: CustomStringConvertible, CustomReflectable {
+extension ResponseHead: CustomStringConvertible, RedactedReflectable {
     /// The status and the header fields, one per line; redacted (``Redaction``), with control characters escaped.
     public var description: String { "\(Redaction.escaped(httpVersion)) \(statusCode)\n\(headers)" }
 
     /// Version, status and header fields, as in the description.
-    public var customMirror: Mirror {
-        .redacted(self, ["httpVersion": Redaction.escaped(httpVersion), "statusCode": statusCode, "headers": headers])
+    package var shownParts: KeyValuePairs<String, Any> {
+        ["httpVersion": Redaction.escaped(httpVersion), "statusCode": statusCode, "headers": headers]
     }
 }

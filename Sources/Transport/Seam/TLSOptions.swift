@@ -4,7 +4,7 @@ import CurlewHTTP
 /// The TLS settings of connections.
 public struct TLSOptions: Sendable, Hashable {
     /// A TLS version.
-    public enum Version: Int, Sendable, Hashable, Comparable {
+    public enum Version: Int, Sendable, Hashable, OrderedByRawValue {
         /// TLS 1.0 (RFC 2246); deprecated by RFC 8996.
         case v1_0
         /// TLS 1.1 (RFC 4346); deprecated by RFC 8996.
@@ -13,9 +13,6 @@ public struct TLSOptions: Sendable, Hashable {
         case v1_2
         /// TLS 1.3 (RFC 8446).
         case v1_3
-
-        /// Whether `lhs` is the older version.
-        public static func < (lhs: Version, rhs: Version) -> Bool { lhs.rawValue < rhs.rawValue }
     }
 
     /// The oldest version accepted; TLS 1.2 by default (RFC 9325, section 3.1.1).

@@ -276,9 +276,9 @@ extension ProxyPolicy {
 
 // MARK: - Descriptions
 
-extension ProxyPolicy: CustomStringConvertible, CustomReflectable {
+extension ProxyPolicy: LineConvertible, RedactedReflectable {
     /// The policy, with user names and passwords redacted.
-    public var description: String {
+    package var line: String {
         switch self {
         case .environment: "environment"
         case .none: "none"
@@ -287,9 +287,6 @@ extension ProxyPolicy: CustomStringConvertible, CustomReflectable {
             "http: \(http.map(Self.shown) ?? "none"), https: \(https.map(Self.shown) ?? "none"), except \(except)"
         }
     }
-
-    /// Nothing beyond the description.
-    public var customMirror: Mirror { .redacted(self) }
 
     /// Redacts a proxy's URL, which may lack a scheme.
     static func shown(_ url: String) -> String {

@@ -93,7 +93,7 @@ public struct TransferRequest: Sendable {
         }
     }
     /// The authentication of the connection; `nil`, the default, for none.
-    public var authentication: ConnectionAuthentication? {
+    package var authentication: ConnectionAuthentication? {
         get { parts.authentication }
         set { parts.authentication = newValue }
     }
@@ -272,15 +272,14 @@ extension TransferRequest {
 
 // MARK: - Descriptions
 
-extension TransferRequest: CustomStringConvertible, CustomReflectable {
+extension TransferRequest: LineConvertible, RedactedReflectable {
     /// Method and URL, redacted (``Redaction``).
-    public var description: String { "\(method) \(url.redactedURL)" }
+    package var line: String { "\(method) \(url.redactedURL)" }
 
     /// Method, URL and header fields, redacted, the length of the body, and the options.
-    public var customMirror: Mirror {
+    package var shownParts: KeyValuePairs<String, Any> {
         let length = body.map { $0.length.map { "\($0) bytes" } ?? "unknown length" } ?? "none"
-        return .redacted(
-            self, ["method": method, "url": url.redactedURL, "headers": headers, "body": length, "options": options])
+        return ["method": method, "url": url.redactedURL, "headers": headers, "body": length, "options": options]
     }
 }
 

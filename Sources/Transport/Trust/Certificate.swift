@@ -80,12 +80,8 @@ public struct Certificate: Sendable {
 
 // MARK: - Hashable
 
-extension Certificate: Hashable {
-    /// Whether the bytes are the same.
-    public static func == (lhs: Certificate, rhs: Certificate) -> Bool { lhs.der == rhs.der }
-
-    /// Hashes the bytes.
-    public func hash(into hasher: inout Hasher) { hasher.combine(der) }
+extension Certificate: ComparedByKey {
+    package var comparisonKey: Data { der }
 }
 
 // MARK: - Parsing

@@ -10,7 +10,7 @@ import CurlewHTTP
 ///
 /// Read and checked when the value is created, so that a wrong file is an error at once and not at the first connection. A value to store and
 /// to share; copies share their contents.
-public struct CertificateAuthorities: Sendable, Hashable {
+public struct CertificateAuthorities: Sendable, ComparedByKey {
     private final class Contents: Sendable {
         let certificates: [Certificate]
         let pem: Data
@@ -67,13 +67,8 @@ public struct CertificateAuthorities: Sendable, Hashable {
     /// The certificates in PEM, for ``TLSOptions/certificateAuthorities``.
     public var pem: Data { contents.pem }
 
-    /// Whether both have the same certificates in the same order.
-    public static func == (lhs: CertificateAuthorities, rhs: CertificateAuthorities) -> Bool {
-        lhs.contents === rhs.contents || lhs.contents.certificates == rhs.contents.certificates
-    }
-
-    /// Hashes the certificates.
-    public func hash(into hasher: inout Hasher) { hasher.combine(contents.certificates) }
+    /// The certificates in their order.
+    package var comparisonKey: [Certificate] { contents.certificates }
 }
 
 // MARK: - For libcurl

@@ -6,18 +6,18 @@ enum PEM {
     /// The contents of all blocks with one of the labels. Blocks that are not base64 are skipped.
     static func blocks(_ labels: Set<String>, in text: Data) -> [Data] {
         var blocks: [Data] = []
-        var open: (label: Substring, base64: String)?
+        var begun: (label: Substring, base64: String)?
         // `isNewline` covers all line breaks; "\r\n" is one character of a String.
         for line in String(decoding: text, as: UTF8.self).split(whereSeparator: \.isNewline) {
             if let label = line.label(behind: "-----BEGIN ") {
-                open = (label, "")
+                begun = (label, "")
             } else if let label = line.label(behind: "-----END ") {
-                if let block = open, block.label == label, labels.contains(String(label)), let data = Data(base64Encoded: block.base64) {
+                if let block = begun, block.label == label, labels.contains(String(label)), let data = Data(base64Encoded: block.base64) {
                     blocks.append(data)
                 }
-                open = nil
+                begun = nil
             } else {
-                open?.base64 += line.filter { !$0.isWhitespace }
+                begun?.base64 += line.filter { !$0.isWhitespace }
             }
         }
         return blocks

@@ -73,9 +73,9 @@ public struct ServerTrust: Sendable, Hashable {
 
 // MARK: - CustomStringConvertible
 
-extension ServerTrust: CustomStringConvertible {
+extension ServerTrust: LineConvertible {
     /// Host, port, and the subject and issuer of the leaf certificate.
-    public var description: String {
+    package var line: String {
         "\(host):\(port) (\(sentCertificates.first.map { "subject \($0.subject), issuer \($0.issuer)" } ?? "no certificate"))"
     }
 }
