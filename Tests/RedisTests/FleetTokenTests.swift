@@ -80,6 +80,8 @@ private struct Replicated {
         let watcher = try sentinel.client()
         _ = try await watcher.run(["SENTINEL", "DEBUG", "info-period", "500"])
         let isComplete = await becomesTrue { [client] in
+            // A replica that was just connected counts, but gets what is written only after its first response.
+            guard (try? await client.run(["SET", "ready", "1"])) != nil else { return false }
             guard (try? await client.run(["WAIT", .number(count), 100])) == .integer(count) else { return false }
             return (try? await watcher.run(["SENTINEL", "REPLICAS", .text(name)]).elements?.count) == count
         }
@@ -257,6 +259,14 @@ private struct Replicated {
         let service = try await Replicated(2, downAfter: 2_000)
         let strict = FleetToken(service.client, name: "token", lease: .seconds(60), needsReplica: true)
         let any = FleetToken(service.client, name: "token", lease: .seconds(60))
+        // While others write all the time.
+        let load = CounterLoad(try RedisClient(service.client.configuration), keys: ["counter"])
+        #expect(await eventually { load.successes > 100 })
+        for _ in 0..<20 {
+            guard case .refresh(let fence, nil, 0) = try await strict.claim(known: 0) else { return #expect(Bool(false)) }
+            try await strict.release(fence)
+        }
+        _ = await load.end()
         guard case .refresh(let first, nil, 0) = try await strict.claim(known: 0) else { return #expect(Bool(false)) }
         #expect(try await strict.complete(first, Data("old".utf8)))
         service.replicas[1].send(SIGSTOP)

@@ -72,7 +72,7 @@ private func text(_ text: String) -> RedisValue { .bytes(Data(text.utf8)) }
             replica("2"), replica("3", "s_down,slave"), replica("4", "slave,disconnected"), replica("5", priority: "0"),
             replica("6", "o_down,slave"), replica("7", "slave,promoted"),
         ])
-        let expected = [2: true, 3: false, 4: false, 5: false, 6: false, 7: true]
+        let expected = [2: true, 3: false, 4: true, 5: false, 6: false, 7: true]
         let read = Promotion.Answer(replicas: replicas, master: master, isSecure: false)
         #expect(
             read
@@ -101,10 +101,24 @@ private func text(_ text: String) -> RedisValue { .bytes(Data(text.utf8)) }
         let role = MasterRole(value, isSecure: false)
         #expect(role?.offset == 100)
         #expect(role?.replicas.count == 3)
-        #expect(role?.replicas(at: 100) == [node(2), node(4)])
         #expect(MasterRole(.array([text("slave"), text("10.0.0.1"), .integer(1), text("connected"), .integer(1)]), isSecure: false) == nil)
         #expect(MasterRole(.null, isSecure: false) == nil)
         #expect(MasterRole(.array([text("master"), .integer(1), .array([.null])]), isSecure: false)?.replicas == [:])
+    }
+
+    @Test("replicas have confirmed what WAIT has counted, if it has counted all, or what their offsets say") func confirmed() throws {
+        func role(_ offset: Int, _ replicas: [Int: Int]) throws -> MasterRole {
+            let entries = replicas.map { RedisValue.array([text("10.0.0.1"), text("\($0.key)"), text("\($0.value)")]) }
+            return try #require(MasterRole(.array([text("master"), .integer(offset), .array(entries)]), isSecure: false))
+        }
+        let before = try role(100, [2: 80, 3: 90])
+        #expect(try role(120, [2: 95, 3: 99]).confirmed(since: before, count: 2) == [node(2), node(3)])
+        #expect(try role(120, [2: 95]).confirmed(since: before, count: 2) == [node(2)])
+        #expect(try role(120, [2: 100, 3: 99]).confirmed(since: before, count: 1) == [node(2)])
+        #expect(try role(120, [2: 120, 3: 90]).confirmed(since: before, count: 1) == [node(2)])
+        // Another one that was connected in between may be one of those that were counted.
+        #expect(try role(120, [2: 99, 3: 101, 4: 101]).confirmed(since: before, count: 2) == [node(3), node(4)])
+        #expect(try role(120, [4: 99]).confirmed(since: role(100, [:]), count: 1) == [])
     }
 
     @Test("the replicas of a slot are those that follow its owner in the response to CLUSTER SLOTS") func cluster() {

@@ -56,10 +56,10 @@ extension RedisClient {
             let before = await role(of: master, isSecure: isSecure)
         else { return Replication() }
         if promotion.candidates.isEmpty, before.replicas.isEmpty { return Replication(isComplete: true) }
-        // All that are connected: the first to confirm may be no candidates. Which have, the offsets say.
-        _ = await wait(for: max(before.replicas.count, 1), at: master)
+        // For all that are connected: the first to confirm may be no candidates.
+        let count = await wait(for: max(before.replicas.count, 1), at: master)
         guard let after = await role(of: master, isSecure: isSecure) else { return Replication() }
-        let confirmed = after.replicas(at: before.offset)
+        let confirmed = after.confirmed(since: before, count: count)
         return Replication(hasAny: !confirmed.isEmpty, isComplete: promotion.candidates.isSubset(of: confirmed))
     }
 

@@ -39,8 +39,8 @@ struct Promotion: Sendable, Hashable {
 }
 
 extension Promotion.Answer {
-    /// Flags with which a sentinel promotes no replica.
-    private static let unfit: Set = ["s_down", "o_down", "disconnected"]
+    /// Flags with which a sentinel promotes no replica. `disconnected` is none of them: it may end at any moment, and is set at first.
+    private static let unfit: Set = ["s_down", "o_down"]
 
     /// Reads the responses to `SENTINEL REPLICAS` and, asked for after that, `SENTINEL MASTER`: a replica that was promoted in between is in
     /// the first one, and not missing in both.
@@ -88,8 +88,13 @@ struct MasterRole: Sendable, Hashable {
         self.replicas = replicas
     }
 
-    /// The replicas that have what the master had written at an offset.
-    func replicas(at offset: Int) -> Set<RedisConfiguration.Address> { Set(replicas.filter { $0.value >= offset }.keys) }
+    /// The replicas that have what the master had written at the time of an earlier role, after `WAIT` has counted some in between.
+    func confirmed(since before: Self, count: Int) -> Set<RedisConfiguration.Address> {
+        // It waits only for what this client has written, and others have perhaps written more before the earlier role. If it has counted
+        // all that there were, and there are no others, these are the ones. Otherwise it has asked all for the offset that they have.
+        if count >= before.replicas.count, replicas.keys.allSatisfy({ before.replicas[$0] != nil }) { return Set(replicas.keys) }
+        return Set(replicas.filter { $0.value >= before.offset }.keys)
+    }
 }
 
 extension ClusterTopology {
