@@ -4,7 +4,7 @@ import CurlewHTTP
 /// Encodes `Encodable` values as `key=value` pairs joined by `&`, percent-encoded like ``URLEncoding``.
 ///
 /// The top-level value must have keys: a structure, a class or a dictionary. Numbers are written in decimal, whole numbers without a
-/// fraction; `Decimal` and `URL` as text. Equal values have equal encodings while ``alphabetizeKeyValuePairs`` is on.
+/// fraction; `Decimal` and `URL` as text. Equal values have equal encodings while `alphabetizeKeyValuePairs` is on.
 public struct URLEncodedFormEncoder: Sendable {
     /// How the keys of array elements are written.
     public enum ArrayEncoding: Sendable {

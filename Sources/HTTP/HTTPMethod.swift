@@ -42,7 +42,7 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
     /// Whether a repeated request has the same effect as a single one (RFC 9110, section 9.2.2).
     ///
     /// Only such requests may be repeated when it is unknown whether the first one was received.
-    package var isIdempotent: Bool {
+    public var isIdempotent: Bool {
         switch self {
         case .get, .head, .options, .trace, .put, .delete, .query: true
         default: false

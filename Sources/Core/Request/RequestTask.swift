@@ -209,20 +209,17 @@ struct Requestable: TaskConvertible {
         in session: Session, adapted: AdaptableRequest?, body: (any BodySource)? = nil, data: Data? = nil
     ) throws -> TransferRequest {
         let body = body ?? data.map { DataBody($0) }
-        switch (original, adapted) {
-        case (_, .request(let request, let given)?):
-            let isKept =
-                switch original {
-                case .urlRequest(let original, _) where body == nil: request.httpBodyStream === original.httpBodyStream
-                case .urlRequest(let original, _) where original.url == nil: !request.hasBody
-                default: body == nil ? request.httpBodyStream == nil : data == nil && !request.hasBody
-                }
+        if case .request(let request, let given)? = adapted {
+            let own = if case .urlRequest(let own, _) = original { own } else { URLRequest?.none }
+            let wasShown = data != nil && (own.map { $0.url != nil } ?? true)
+            let isKept = body == nil ? request.httpBodyStream === own?.httpBodyStream : !wasShown && !request.hasBody
             return try TransferRequest(request, given: given, body: isKept ? body ?? streamBody : nil, in: session)
-        case (.parts(let target, let method, _), .headers(let headers, _, _)?):
+        }
+        switch original {
+        case .parts(let target, let method, let given):
+            let headers = if case .headers(let changed, _, _)? = adapted { changed } else { given }
             return try target.transfer(method, headers, body, in: session)
-        case (.parts(let target, let method, let headers), nil):
-            return try target.transfer(method, headers, body, in: session)
-        case (.urlRequest(let request, let given), _):
+        case .urlRequest(let request, let given):
             return try TransferRequest(request, given: given, body: body ?? streamBody, in: session)
         }
     }

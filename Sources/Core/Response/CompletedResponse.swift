@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// What the response of a request has, of whatever kind: ``DataResponse`` and ``DownloadResponse``, and those without a serializer.
+/// What the responses of all kinds of requests have: ``DataResponse``, ``DownloadResponse``, and those without a serializer.
 public protocol CompletedResponse {
     /// The request as sent.
     var request: URLRequest? { get }

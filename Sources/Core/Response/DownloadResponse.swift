@@ -61,7 +61,8 @@ public struct DownloadResponse<Value>: HoldsDownloadedFile {
     public var value: Value? { try? result.get() }
     /// The error of a failure, else `nil`.
     public var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
-    /// The downloaded file, at ``destinationURL`` if it was moved there, otherwise at ``temporaryURL``; `nil` if it was removed.
+    /// The downloaded file, at ``DownloadedResponse/destinationURL`` if it was moved there, otherwise at
+    /// ``DownloadedResponse/temporaryURL``; `nil` if it was removed.
     public let fileURL: URL?
 
     init(
