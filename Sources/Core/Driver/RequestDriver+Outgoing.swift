@@ -42,8 +42,6 @@ extension RequestDriver {
         return outgoing
     }
 
-    var signer: (any ExchangeSigner)? { session.signer(for: settings?.options) }
-
     /// Whether the last step before an exchange may take long: stores are in files, or a signer digests the body.
     func preparesOnQueue(_ request: @autoclosure () -> TransferRequest?) -> Bool {
         session.readsFiles || signer?.digestsBody == true && request()?.isWithoutBody == false

@@ -28,6 +28,8 @@ final class RequestDriver: Sendable {
     let sentBody: SentBody?
     /// The request's own interceptor and options; `nil` if it has neither.
     let settings: RequestSettings?
+    /// Signs the exchanges; `nil` for none.
+    let signer: (any ExchangeSigner)?
     /// What the session's context carriers have captured; `nil` for nothing.
     let context: CapturedContext?
     let state = Lock(RequestState())
@@ -41,6 +43,7 @@ final class RequestDriver: Sendable {
         self.body = body
         self.sentBody = sentBody
         self.settings = settings
+        signer = settings == nil ? session.configuration.signer : session.signer(for: settings?.options)
         context = session.carriesContext ? CapturedContext(session.contextCarriers) : nil
     }
 

@@ -115,7 +115,7 @@ final class CurlTransfer: CurlHandle, @unchecked Sendable {  // time and place a
     func queueStart(on mailbox: Mailbox) -> QueuedCommand {
         time = MonotonicTime.now()
         guard let group else { return mailbox.put(self) }
-        return group.queue { mailbox.put(self) } ?? QueuedCommand(.start(self), mailbox, .refused)
+        return group.queue { mailbox.put(self) } ?? QueuedCommand(mailbox, .refused(.start(self)))
     }
 
     func completeUnstarted() { observer.completeUnstarted(id) }
@@ -161,7 +161,7 @@ final class CurlStream: CurlHandle, StreamHandle, @unchecked Sendable {  // the 
 
     func queueStart(on mailbox: Mailbox) -> QueuedCommand {
         guard let group else { return mailbox.put(self) }
-        return group.queue { mailbox.put(self) } ?? QueuedCommand(.openStream(self), mailbox, .refused)
+        return group.queue { mailbox.put(self) } ?? QueuedCommand(mailbox, .refused(.openStream(self)))
     }
 
     func completeUnstarted() { observer.completeUnstarted(id) }

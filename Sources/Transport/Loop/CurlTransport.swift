@@ -58,7 +58,8 @@ public struct TransportConfiguration: Sendable, Hashable {
 /// `EventLoopThread`: read that first. With several loops (``TransportConfiguration/loops``) there are as many such threads, and
 /// `LoopDispatcher` is in front of them.
 public final class CurlTransport: Transport {
-    /// The thread's commands. Their numbers are those by which it knows transfers and streams.
+    /// The thread's commands. Their numbers are those by which it knows transfers and streams. The large ones are stored elsewhere, as each
+    /// request copies some.
     enum Command: Sendable {
         case start(CurlTransfer)
         case openStream(CurlStream)
@@ -70,9 +71,9 @@ public final class CurlTransport: Transport {
         case resumeSending(Int)
         case send(Data, endOfStream: Bool, Int)
         /// The decision on a host's certificates, or on the certificate that it gets.
-        case decided(TrustQuestion, number: Int, TrustQuestion.Answer)
+        indirect case decided(TrustQuestion, number: Int, TrustQuestion.Answer)
         /// The answer of a session's resolver.
-        case resolved(Resolution.Question, Result<[String], any Error>)
+        indirect case resolved(Resolution.Question, Result<[String], any Error>)
         /// A job of a task that prefers this thread.
         case run(UnownedJob)
         /// A look at the loop, or `nil` if there is none.

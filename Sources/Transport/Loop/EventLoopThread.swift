@@ -16,7 +16,7 @@ final class EventLoopThread {
     /// The events that libcurl and raw streams want of their sockets.
     @exclusivity(unchecked) private var sockets = SocketTable()
     /// The connections in libcurl's pools.
-    @exclusivity(unchecked) var connections = PooledConnections()
+    let connections = PooledConnections()
     /// Reports what happens to them; `nil` if nothing observes it.
     let connectionReporter: ConnectionReporter?
     /// The connections and certificates that were accepted.

@@ -48,7 +48,7 @@ final class LoopDispatcher: Sendable {
         state.withLock { state in
             enter(&state)
             state.slots[slot.number] = slot
-            return QueuedCommand(command, mailboxes[slot.loop], mailboxes[slot.loop].put(command))
+            return QueuedCommand(mailboxes[slot.loop], mailboxes[slot.loop].put(command))
         }
     }
 
@@ -57,7 +57,7 @@ final class LoopDispatcher: Sendable {
         state.withLock { state in
             guard let slot = state.slots[number] else { return nil }
             if case .setSuspended(let suspended, _) = command { slot.isSuspended = suspended }
-            return QueuedCommand(command, mailboxes[slot.loop], mailboxes[slot.loop].put(command))
+            return QueuedCommand(mailboxes[slot.loop], mailboxes[slot.loop].put(command))
         }
     }
 
@@ -82,7 +82,7 @@ final class LoopDispatcher: Sendable {
         let commands: [CurlTransport.Command] = [.start(transfer)] + (isSuspended ? [.setSuspended(true, transfer.number)] : [])
         let queued = state.withLock { _ in
             slot.loop = place
-            return commands.map { QueuedCommand($0, mailboxes[place], mailboxes[place].put($0)) }
+            return commands.map { QueuedCommand(mailboxes[place], mailboxes[place].put($0)) }
         }
         for command in queued { command.finish() }
     }
@@ -103,7 +103,7 @@ final class LoopDispatcher: Sendable {
             guard let slot = state.slots[number], slot.loop != loop else { return nil }
             // A later one may have gone to the other loop at once.
             if case .setSuspended = command { command = .setSuspended(slot.isSuspended, number) }
-            return QueuedCommand(command, mailboxes[slot.loop], mailboxes[slot.loop].put(command))
+            return QueuedCommand(mailboxes[slot.loop], mailboxes[slot.loop].put(command))
         }
         queued?.finish()
     }

@@ -11,7 +11,8 @@ final class Mailbox: Sendable {
         case accepted(WakeUp?)
         /// The first command: the caller has to start the thread.
         case needsThread
-        case refused
+        /// The mailbox is closed, or has no thread to visit.
+        case refused(CurlTransport.Command)
     }
 
     fileprivate struct State {
@@ -69,34 +70,34 @@ final class Mailbox: Sendable {
 
     /// Enqueues a command, then wakes the thread if it sleeps, or starts it. After the mailbox was closed, the command is refused.
     func post(_ command: CurlTransport.Command) {
-        finish(put(command), command)
+        finish(put(command))
     }
 
     /// Does what is left after ``put(_:)``, which users' code may follow: not while a lock is held.
-    func finish(_ posted: Posted, _ command: CurlTransport.Command) {
+    func finish(_ posted: Posted) {
         switch posted {
         case .accepted(let wakeUp): wakeUp?.signal()
-        case .refused: command.refuse(CurlewError.sessionInvalidated, by: self)
+        case .refused(let command): command.refuse(CurlewError.sessionInvalidated, by: self)
         case .needsThread: startThread()
         }
     }
 
     /// Queues a command for a transfer, on its loop: this one, unless there are several. `nil` if no loop has the transfer.
     func put(_ command: CurlTransport.Command, for number: Int) -> QueuedCommand? {
-        guard count > 1 else { return QueuedCommand(command, self, put(command)) }
+        guard count > 1 else { return QueuedCommand(self, put(command)) }
         return dispatcher?.put(command, for: number)
     }
 
     /// Queues a transfer for its loop.
     func put(_ transfer: CurlTransfer) -> QueuedCommand {
         if count > 1, let dispatcher { return dispatcher.put(transfer) }
-        return QueuedCommand(.start(transfer), self, put(.start(transfer)))
+        return QueuedCommand(self, put(.start(transfer)))
     }
 
     /// Queues a stream for its loop.
     func put(_ stream: CurlStream) -> QueuedCommand {
         if count > 1, let dispatcher { return dispatcher.put(stream) }
-        return QueuedCommand(.openStream(stream), self, put(.openStream(stream)))
+        return QueuedCommand(self, put(.openStream(stream)))
     }
 
     private func startThread() {
@@ -106,11 +107,11 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Queues a command; ``finish(_:_:)`` has to follow.
+    /// Queues a command; ``finish(_:)`` has to follow.
     func put(_ command: CurlTransport.Command) -> Posted {
         state.withLock { state in
-            guard !state.isClosed else { return .refused }
-            guard state.hasThread || command.startsSomething else { return command.isVisit ? .refused : .accepted(nil) }
+            guard !state.isClosed else { return .refused(command) }
+            guard state.hasThread || command.startsSomething else { return command.isVisit ? .refused(command) : .accepted(nil) }
             state.commands.append(command)
             guard state.hasThread else {
                 state.hasThread = true
@@ -217,18 +218,16 @@ final class Mailbox: Sendable {
 
 /// A command that was queued, or was not, and what is left to do then.
 struct QueuedCommand: Sendable {
-    private let command: CurlTransport.Command
     private let mailbox: Mailbox
     private let posted: Mailbox.Posted
 
-    init(_ command: CurlTransport.Command, _ mailbox: Mailbox, _ posted: Mailbox.Posted) {
-        self.command = command
+    init(_ mailbox: Mailbox, _ posted: Mailbox.Posted) {
         self.mailbox = mailbox
         self.posted = posted
     }
 
     /// Wakes the thread, or starts it. Users' code may follow: not while a lock is held.
-    func finish() { mailbox.finish(posted, command) }
+    func finish() { mailbox.finish(posted) }
 }
 
 extension Mailbox.State {

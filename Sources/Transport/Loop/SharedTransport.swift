@@ -105,7 +105,7 @@ final class TransferGroup: Sendable {
             guard !state.hasEnded else { return nil }
             state.hasEnded = true
             let command = endCommand
-            return QueuedCommand(command, mailbox, mailbox.put(command))
+            return QueuedCommand(mailbox, mailbox.put(command))
         }
         command?.finish()
     }

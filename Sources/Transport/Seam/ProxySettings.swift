@@ -12,8 +12,8 @@ struct Proxy: Equatable {
     var isSOCKS: Bool { url.prefix(5).equalsIgnoringASCIICase("socks") }
 }
 
-/// The proxies of the environment.
-struct ProxySettings {
+/// The proxies of the environment. A class, as each transfer asks for them: its strings would be copied.
+final class ProxySettings: Sendable {
     /// Read once, so that connections and partitions agree, of all sessions and loops: sessions may share a cache.
     static let ofProcess = ProxySettings(environment: ProcessInfo.processInfo.environment)
 
@@ -38,11 +38,9 @@ struct ProxySettings {
     ///
     /// The only place that decides it: libcurl's rules for exceptions differ from version to version.
     func proxy(for url: String, isSecure: Bool, options: PreparedOptions) -> Proxy? {
-        let policy = options.options.proxy
-        guard options.options.mayUseProxy, let (proxy, _) = candidate(isSecure: isSecure, policy: policy), !proxy.isEmpty else {
-            return nil
-        }
-        let exceptions = if case .environment = policy { self.exceptions } else { options.proxyExceptions }
+        guard options.options.mayUseProxy, let (proxy, _) = candidate(isSecure: isSecure, policy: options.options.proxy), !proxy.isEmpty
+        else { return nil }
+        let exceptions = if case .environment = options.options.proxy { self.exceptions } else { options.proxyExceptions }
         if let target = RouteTarget(url: url), exceptions.contains(target) { return nil }
         return Proxy(url: proxy)
     }

@@ -50,22 +50,26 @@ struct BodyFraming {
         initials.note(line[0])
         // Names with another first letter are irrelevant; the bit converts to lower case.
         switch line[0] | 0x20 {
-        case UInt8(ascii: "c") where line.hasFieldName("content-length"):
-            lastField = .contentLength
-            line.forEachElement(behind: "content-length") { noteLength($0) }
-        case UInt8(ascii: "t") where line.hasFieldName("transfer-encoding"):
-            lastField = .transferEncoding
-            line.forEachElement(behind: "transfer-encoding") { noteTransferCoding($0) }
-        case UInt8(ascii: "c"), UInt8(ascii: "t"):
-            lastField = .other
-            if line.hasFieldName("content-encoding") { hasContentCoding = true }
-            for blank in [UInt8(ascii: " "), UInt8(ascii: "\t")]
-            where line.hasFieldName("content-length", before: blank) || line.hasFieldName("transfer-encoding", before: blank) {
-                hasBlankAfterName = true
+        case UInt8(ascii: "c"):
+            if isField(.contentLength, "content-length", line) {
+                line.forEachElement(behind: "content-length") { noteLength($0) }
+            } else if line.byte(behind: "content-encoding") == UInt8(ascii: ":") {
+                hasContentCoding = true
             }
+        case UInt8(ascii: "t"):
+            guard isField(.transferEncoding, "transfer-encoding", line) else { return }
+            line.forEachElement(behind: "transfer-encoding") { noteTransferCoding($0) }
         case UInt8(ascii: " "), UInt8(ascii: "\t") | 0x20: noteFoldedLine()
         default: lastField = .other
         }
+    }
+
+    /// Whether a line is that of a field; notes it, and white space between its name and the colon.
+    private mutating func isField(_ field: Field, _ name: StaticString, _ line: UnsafeRawBufferPointer) -> Bool {
+        let delimiter = line.byte(behind: name)
+        if delimiter == UInt8(ascii: " ") || delimiter == UInt8(ascii: "\t") { hasBlankAfterName = true }
+        lastField = delimiter == UInt8(ascii: ":") ? field : .other
+        return lastField == field
     }
 
     /// Invalidates a folded value (RFC 9112, section 5.2): the line belongs to the value before it, but not in every version of libcurl.
@@ -103,11 +107,11 @@ struct BodyFraming {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether the line begins with a field's name, which must be given in lower case, and a delimiter.
-    fileprivate func hasFieldName(_ name: StaticString, before delimiter: UInt8 = UInt8(ascii: ":")) -> Bool {
+    /// The byte behind a field's name, which must be given in lower case; `nil` if the line does not begin with it, or ends there.
+    fileprivate func byte(behind name: StaticString) -> UInt8? {
         let length = name.utf8CodeUnitCount
-        guard count > length, self[length] == delimiter else { return false }
-        return (0..<length).allSatisfy { self[$0].asciiLowercased == name.utf8Start[$0] }
+        guard count > length, (0..<length).allSatisfy({ self[$0].asciiLowercased == name.utf8Start[$0] }) else { return nil }
+        return self[length]
     }
 
     /// Calls `body` for each element of the comma-separated list after a field's name; once, with an empty element, for an empty value.

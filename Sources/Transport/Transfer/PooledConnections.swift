@@ -7,7 +7,9 @@ import CurlewHTTP
 /// Needed for connection checks: libcurl takes unsolicited bytes on an idle connection for the response to the next request, and sends
 /// requests on connections that the host has closed: before 8.0 always, since then on those used a moment ago (seen with 8.23). When a
 /// request is about to be sent, libcurl reveals the connection's addresses but not its socket.
-struct PooledConnections {
+///
+/// A class: of a value in the loop each look would copy the maps. Only for the loop's thread.
+final class PooledConnections {
     /// A pooled connection. A class, because each request looks one up, and copying a value costs more than finding it.
     final class Connection {
         let socket: Int32
@@ -31,12 +33,12 @@ struct PooledConnections {
         }
     }
 
-    private var connections = NumberMap<Connection>()
-    private var keys: [Int32: Int] = [:]
+    @exclusivity(unchecked) private var connections = NumberMap<Connection>()
+    @exclusivity(unchecked) private var keys: [Int32: Int] = [:]
     /// The sockets of connections with the same addresses, by the key of these: those over one Unix domain socket.
-    private var groups: [Int: [Int32]] = [:]
+    @exclusivity(unchecked) private var groups: [Int: [Int32]] = [:]
     /// Whether any connection has ever had a limit for being idle.
-    private(set) var hasLimits = false
+    @exclusivity(unchecked) private(set) var hasLimits = false
 
     /// The connections of a group that are open.
     func open(ofGroup group: Int) -> [Connection] { connections.values.filter { !$0.hasEnded && $0.group == group } }
@@ -72,7 +74,7 @@ struct PooledConnections {
     }
 
     /// Records a new connection with the socket that libcurl has opened for it.
-    mutating func opened(_ socket: Int32, _ key: Int, _ info: ConnectionInfo, for url: String, group: Int = 0) {
+    func opened(_ socket: Int32, _ key: Int, _ info: ConnectionInfo, for url: String, group: Int = 0) {
         var place = key
         if let first = connections[key]?.socket ?? groups[key]?.first {
             groups[key, default: [first]].append(socket)
@@ -84,7 +86,7 @@ struct PooledConnections {
     }
 
     /// Notes that a connection of HTTP/1.1 is idle: others may have more users.
-    mutating func becameIdle(_ socket: Int32, at now: Nanoseconds, limit: Nanoseconds?, ofServer serverLimit: Nanoseconds?) {
+    func becameIdle(_ socket: Int32, at now: Nanoseconds, limit: Nanoseconds?, ofServer serverLimit: Nanoseconds?) {
         guard let connection = open(socket), !connection.info.values.isMultiplexed else { return }
         if let serverLimit { connection.idleTime = serverLimit }
         let idleTime = min(limit ?? .max, connection.idleTime ?? .max)
@@ -115,7 +117,7 @@ struct PooledConnections {
 
     /// A socket is about to be closed. Returns the number of its connection's group; `nil` if it is not that of a pooled connection.
     @discardableResult
-    mutating func forget(_ socket: Int32) -> Int? {
+    func forget(_ socket: Int32) -> Int? {
         guard let place = keys.removeValue(forKey: socket) else { return nil }
         if !groups.isEmpty, let key = connections[place]?.addresses, let group = groups[key]?.filter({ $0 != socket }) {
             groups[key] = group.isEmpty ? nil : group

@@ -35,7 +35,7 @@ import Testing
             (3, 5, 1_003, true), (7, 5, 1_005, true), (.max, nil, .max - 1, false), (nil, nil, .max - 1, false),
         ] as [(Nanoseconds?, Nanoseconds?, Nanoseconds, Bool)])
     func `a connection expires by the earlier limit`(limit: Nanoseconds?, told: Nanoseconds?, time: Nanoseconds, hasExpired: Bool) {
-        var connections = PooledConnections()
+        let connections = PooledConnections()
         connections.opened(7, 1, ConnectionInfo(ConnectionInfo.Values()), for: "http://example.org/")
         connections.becameIdle(7, at: 1_000, limit: limit, ofServer: told)
         #expect(connections.hasExpired(7, at: time) == hasExpired)
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func `what a server said once counts for its connection from then on`() {
-        var connections = PooledConnections()
+        let connections = PooledConnections()
         connections.opened(7, 1, ConnectionInfo(ConnectionInfo.Values()), for: "http://example.org/")
         connections.becameIdle(7, at: 1_000, limit: nil, ofServer: 5)
         connections.becameIdle(7, at: 2_000, limit: nil, ofServer: nil)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func `connections with several users are libcurl's`() {
-        var connections = PooledConnections()
+        let connections = PooledConnections()
         let info = ConnectionInfo(ConnectionInfo(ConnectionInfo.Values())) { $0.httpVersion = .http2 }
         connections.opened(7, 1, info, for: "https://example.org/")
         connections.becameIdle(7, at: 1_000, limit: 0, ofServer: 0)
