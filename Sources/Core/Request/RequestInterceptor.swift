@@ -255,24 +255,6 @@ public struct Interceptor: RequestInterceptor {
     }
 }
 
-// MARK: - Requests with their own interceptor
-
-extension Request {
-    /// The adapter of the request's attempts: its own before its session's.
-    func adapter(before next: (any RequestAdapter)?) -> (any RequestAdapter)? {
-        guard let interceptor = settings?.interceptor else { return next }
-        guard let next else { return interceptor }
-        return Interceptor(adapters: [interceptor, next])
-    }
-
-    /// The retrier of the request: its own before its session's.
-    func retrier(before next: (any RequestRetrier)?) -> (any RequestRetrier)? {
-        guard let interceptor = settings?.interceptor else { return next }
-        guard let next else { return interceptor }
-        return Interceptor(retriers: [interceptor, next])
-    }
-}
-
 // MARK: - Waiting
 
 /// Thrown by an adapter that can't adapt yet, and will when something has happened.

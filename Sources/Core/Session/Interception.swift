@@ -63,3 +63,21 @@ struct Interception {
         return (first as? any Equatable).map { equals($0) } ?? true
     }
 }
+
+// MARK: - Requests with their own interceptor
+
+extension Request {
+    /// The adapter of the request's attempts: its own before its session's.
+    func adapter(before next: (any RequestAdapter)?) -> (any RequestAdapter)? {
+        guard let interceptor = settings?.interceptor else { return next }
+        guard let next else { return interceptor }
+        return Interceptor(adapters: [interceptor, next])
+    }
+
+    /// The retrier of the request: its own before its session's.
+    func retrier(before next: (any RequestRetrier)?) -> (any RequestRetrier)? {
+        guard let interceptor = settings?.interceptor else { return next }
+        guard let next else { return interceptor }
+        return Interceptor(retriers: [interceptor, next])
+    }
+}
