@@ -12,7 +12,7 @@ final class UploadForm: Sendable {
         /// A file of this length, which may be held open.
         case file(URL, length: Int64, held: HeldFile?)
         /// A stream or a sequence of this length, shared by all attempts.
-        case source(any BodySource, length: Int64)
+        case source(any SharedBody, length: Int64)
     }
 
     private let pieces: [Piece]
@@ -42,9 +42,7 @@ final class UploadForm: Sendable {
     }
 
     /// Whether another attempt can send the same body.
-    var isRepeatable: Bool {
-        sources.allSatisfy { ($0 as? SequenceBody)?.isRepeatable ?? $0.rewind() }
-    }
+    var isRepeatable: Bool { sources.allSatisfy { $0.isRepeatable } }
 
     /// The body of an attempt, or one that fails with the reason why it could not be made: a file that is missing or has changed its length.
     var body: any BodySource {
@@ -60,7 +58,7 @@ final class UploadForm: Sendable {
         for source in sources { (source as? SequenceBody)?.finish() }
     }
 
-    private var sources: [any BodySource] {
+    private var sources: [any SharedBody] {
         pieces.compactMap { if case .source(let source, _) = $0 { source } else { nil } }
     }
 }

@@ -15,6 +15,12 @@ enum UploadContent: Sendable {
     case unreadable(any Error)
 }
 
+/// A body that all attempts of a request share, as it knows whether it can be sent again.
+protocol SharedBody: BodySource {
+    /// Whether another transfer can send the body from its first byte. Reading it rewinds nothing.
+    var isRepeatable: Bool { get }
+}
+
 /// The part of a file that is sent.
 struct FileSlice: Sendable {
     /// Where it begins, in bytes.

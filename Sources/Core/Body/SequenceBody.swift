@@ -8,7 +8,7 @@ import Dispatch
 ///
 /// The sequence is read ahead by up to 256 KiB. A body of a sequence can be sent once; one that makes its sequences makes another for each
 /// attempt and follow-up. All of them are read with the task-local values and the priority of the caller that created the body.
-final class SequenceBody: BodySource {
+final class SequenceBody: SharedBody {
     fileprivate struct State {
         /// The current reading; `nil` if the next read has to start one.
         var pull: SequencePull?

@@ -65,10 +65,11 @@ package final class StreamBody: BodySource {
         return result
     }
 
-    /// Returns whether the stream has not been opened: a stream can't be read twice.
-    package func rewind() -> Bool {
-        state.withLock { !$0.isStarted }
-    }
+    /// Whether the stream has not been opened: a stream can't be read twice.
+    var isRepeatable: Bool { state.withLock { !$0.isStarted } }
+
+    /// Returns ``isRepeatable``: nothing has been read that would have to be rewound.
+    package func rewind() -> Bool { isRepeatable }
 
     /// Restarts with another stream, which must have the same bytes; returns `false` without one.
     func restart(with stream: InputStream?) -> Bool {
@@ -113,6 +114,10 @@ package final class StreamBody: BodySource {
         readAhead()
     }
 }
+
+// MARK: - SharedBody
+
+extension StreamBody: SharedBody {}
 
 /// The stream that a closure has returned for a body that is sent again.
 struct NewBodyStream: @unchecked Sendable {  // handed over: the closure does not use it any more

@@ -34,7 +34,7 @@ protocol TaskConvertible: Sendable {
     /// Method and URL, for errors; `nil` for a raw stream.
     var target: (method: HTTPMethod?, url: String)? { get }
 
-    /// Whether another attempt would send the same request.
+    /// Whether another attempt would send the same request. Reading it rewinds nothing.
     var isRepeatable: Bool { get }
 
     /// The request's body, if that is a stream. All attempts share it, because it knows whether the stream was read.
@@ -158,7 +158,7 @@ struct Requestable: TaskConvertible {
         }
     }
 
-    var isRepeatable: Bool { streamBody?.rewind() ?? true }
+    var isRepeatable: Bool { streamBody?.isRepeatable ?? true }
 
     func adaptable(by adapter: any RequestAdapter, headersSuffice: Bool) throws -> AdaptableRequest? {
         try adaptable(headersSuffice: headersSuffice)
@@ -271,7 +271,7 @@ struct Uploadable: TaskConvertible {
         switch content {
         case .data, .file, .unreadable: true
         case .temporaryFile(let file): !file.isRemoved
-        case .stream(let body): body.rewind()
+        case .stream(let body): body.isRepeatable
         case .sequence(let body): body.isRepeatable
         case .form(let form): form.isRepeatable
         }
