@@ -19,6 +19,9 @@ extension SessionManager {
     }
 
     /// The codings with decreasing weights; `deflate` has 0.5, because servers implement it in two incompatible ways.
+    ///
+    /// For sessions that have ``defaultHTTPHeaders``. Where neither session nor request has the field, and for requests with `Range`, which
+    /// get none of the session's, `EasyHandle.acceptedCodings(withRange:)` in the transport has the value.
     static func acceptEncoding(_ codings: [String]) -> String {
         codings.enumerated().map { index, coding in
             let weight = index == 0 ? "1.0" : coding == "deflate" ? "0.5" : "0.\(10 - index)"

@@ -3,6 +3,9 @@ import CurlewHTTP
 
 extension EasyHandle {
     /// The codings that Curlew requests unless the request has an `Accept-Encoding` of its own (RFC 9110, section 12.5.3).
+    ///
+    /// Without weights. A session that has `SessionManager.defaultHTTPHeaders`, such as the default one, gives its requests without `Range`
+    /// the weighted list of `SessionManager.acceptEncoding(_:)` before they get here.
     static func acceptedCodings(withRange hasRange: Bool) -> String {
         // A piece of a coded body can't be decoded.
         hasRange ? "identity" : ContentDecoder.accepted
