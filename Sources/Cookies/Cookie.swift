@@ -136,7 +136,7 @@ extension Cookie: CustomStringConvertible, CustomReflectable {
     }
 }
 
-/// Why a store of cookies or of hosts with HSTS refuses something.
+/// Why a store of cookies or of hosts with HSTS refuses something. Later versions may add cases, so a `switch` needs a `default`.
 public enum CookieStoreError: Error, Sendable, Hashable {
     /// The cookie can't be stored.
     case invalidCookie(name: String, reason: String)

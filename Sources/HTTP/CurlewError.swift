@@ -7,6 +7,8 @@
 ///
 /// An error that a request has failed with names that request: ``request`` has its method, URL, attempt and status, and its description
 /// begins with them. Programs that create errors leave it out.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum CurlewError: Error, Sendable {
     /// A ``URLConvertible`` could not be converted to a URL.
     case invalidURL(url: any URLConvertible, in: FailedRequest? = nil)
@@ -43,7 +45,7 @@ public enum CurlewError: Error, Sendable {
     /// passed.
     public static var sessionShutDown: CurlewError { .sessionShutDown(in: nil) }
 
-    /// The reason why a request is invalid.
+    /// The reason why a request is invalid. Later versions may add cases, so a `switch` needs a `default`.
     public enum URLRequestValidationFailureReason: Sendable, Hashable {
         /// The request has no URL.
         case missingURL
@@ -63,7 +65,7 @@ public enum CurlewError: Error, Sendable {
         case bodyAlreadyEncoded(contentEncoding: String)
     }
 
-    /// The reason why parameters could not be encoded.
+    /// The reason why parameters could not be encoded. Later versions may add cases, so a `switch` needs a `default`.
     public enum ParameterEncodingFailureReason: Sendable {
         /// The parameters are to be encoded into the query, but the request has no URL.
         case missingURL
@@ -75,7 +77,7 @@ public enum CurlewError: Error, Sendable {
         case formEncodingFailed(error: any Error)
     }
 
-    /// The reason why a multipart body could not be encoded.
+    /// The reason why a multipart body could not be encoded. Later versions may add cases, so a `switch` needs a `default`.
     public enum MultipartEncodingFailureReason: Sendable {
         /// A part's URL is not a file URL.
         case bodyPartURLInvalid(url: URL)
@@ -113,7 +115,7 @@ public enum CurlewError: Error, Sendable {
         case boundaryInvalid(String)
     }
 
-    /// The reason why a redirect was not followed.
+    /// The reason why a redirect was not followed. Later versions may add cases, so a `switch` needs a `default`.
     public enum RedirectFailureReason: Sendable, Hashable {
         /// The response redirects beyond the limit.
         case tooMany(limit: Int)
@@ -125,7 +127,7 @@ public enum CurlewError: Error, Sendable {
         case bodyNotRepeatable
     }
 
-    /// The reason why a download can't be resumed from the given data.
+    /// The reason why a download can't be resumed from the given data. Later versions may add cases, so a `switch` needs a `default`.
     public enum ResumeDataFailureReason: Sendable, Hashable {
         /// The data is not resume data of this library.
         case notResumeData
@@ -135,7 +137,7 @@ public enum CurlewError: Error, Sendable {
         case invalidField(String)
     }
 
-    /// The reason why a built-in validation rejected a response.
+    /// The reason why a built-in validation rejected a response. Later versions may add cases, so a `switch` needs a `default`.
     public enum ResponseValidationFailureReason: Sendable, Hashable {
         /// The content type of a download can't be validated without a file.
         case dataFileNil
@@ -149,7 +151,7 @@ public enum CurlewError: Error, Sendable {
         case unacceptableStatusCode(code: Int)
     }
 
-    /// The reason why a built-in serializer could not convert a response.
+    /// The reason why a built-in serializer could not convert a response. Later versions may add cases, so a `switch` needs a `default`.
     public enum ResponseSerializationFailureReason: Sendable {
         /// There is no body.
         case inputDataNil

@@ -71,7 +71,9 @@ public struct TransferFailure: Error, Sendable, Hashable {
         public static let other = Kind(rawValue: "other")
     }
 
-    /// The phase of a transfer.
+    /// The phase of a transfer; an earlier one is less.
+    ///
+    /// Later versions may add phases, so a `switch` needs a `default`, and raw values are not stable.
     public enum Phase: Int, Sendable, Hashable, OrderedByRawValue {
         /// Waiting for adapters, before anything is transferred.
         case preparing = -1

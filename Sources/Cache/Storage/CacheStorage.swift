@@ -54,7 +54,7 @@ extension CacheStorage {
     public var isInMemory: Bool { false }
 }
 
-/// Why a store rejected an entry.
+/// Why a store rejected an entry. Later versions may add cases, so a `switch` needs a `default`.
 public enum CacheStorageError: Error, Sendable, Hashable {
     /// The entry alone exceeds the store's capacity; both sizes are in bytes.
     case entryTooLarge(size: Int64, capacity: Int64)

@@ -22,7 +22,7 @@ public struct ResponsePage<Value: Sendable>: Sendable {
     }
 }
 
-/// Where a page is found.
+/// Where a page is found. Later versions may add cases, so a `switch` needs a `default`.
 public enum PageLocation: Sendable, Hashable {
     /// At the request's URL, with these items replacing items of the same name in its query.
     case query(HTTPQuery)
@@ -41,7 +41,7 @@ public enum PageLocation: Sendable, Hashable {
     }
 }
 
-/// Why a page leads to no page that is requested.
+/// Why a page leads to no page that is requested. Later versions may add cases, so a `switch` needs a `default`.
 public enum PaginationError: Error, Sendable, Hashable {
     /// The link or reference to the next page is not a URL.
     case invalidLink(String)

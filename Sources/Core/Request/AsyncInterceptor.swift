@@ -141,7 +141,7 @@ public enum RetryDecision: Sendable {
     public static var doNotRetry: RetryDecision { .doNotRetry(nil) }
 }
 
-/// Why an adapter could not be used.
+/// Why an adapter could not be used. Later versions may add cases, so a `switch` needs a `default`.
 public enum AsyncAdapterError: Error, Sendable, Hashable {
     /// An ``AsyncRequestAdapter`` was called by code that can't wait: by another adapter's ``RequestAdapter/adapt(_:)``. Combine adapters
     /// with an ``Interceptor``, which awaits those that have to be.

@@ -121,7 +121,7 @@ extension HeaderAuthenticator {
     }
 }
 
-/// Why an ``AuthenticationInterceptor`` can't authenticate a request.
+/// Why an ``AuthenticationInterceptor`` can't authenticate a request. Later versions may add cases, so a `switch` needs a `default`.
 public enum AuthenticationError: Error, Sendable, Hashable {
     /// The interceptor has no credential.
     case missingCredential

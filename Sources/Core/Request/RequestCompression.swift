@@ -13,7 +13,7 @@ import CurlewTransport
 /// fail the request, as `streamedBodyBehavior` says. Empty bodies are sent unchanged. A server that does not support the coding answers 415 (RFC 9110, section 15.5.16). Each attempt compresses the body again, on the thread
 /// that creates the request or, for a retry, on the session's queue.
 public struct RequestCompression: RequestAdapter {
-    /// The content coding.
+    /// The content coding. Later versions may add codings, so a `switch` needs a `default`.
     public enum Coding: String, Sendable, Hashable, CaseIterable {
         /// The gzip format (RFC 1952).
         case gzip

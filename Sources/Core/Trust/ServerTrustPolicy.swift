@@ -14,6 +14,8 @@ import CurlewTransport
 /// A chain is *valid* if it leads to a certificate that the session trusts (``TLSOptions/certificateAuthorities`` or
 /// ``TLSOptions/certificateAuthorityFile``, else those of the system) or to a pin, and all its certificates are currently valid for a TLS
 /// server.
+///
+/// Later versions may add policies, so a `switch` needs a `default`.
 @preconcurrency
 public enum ServerTrustPolicy: Sendable {
     /// How revocation is checked.

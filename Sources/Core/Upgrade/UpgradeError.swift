@@ -2,7 +2,7 @@
 import CurlewHTTP
 import CurlewTransport
 
-/// Why a connection was not handed over to another protocol.
+/// Why a connection was not handed over to another protocol. Later versions may add cases, so a `switch` needs a `default`.
 public enum UpgradeError: Error, Sendable {
     /// The server has responded with another status than 101, or with another protocol than the one that was asked for.
     case upgradeRefused(UpgradeRefusal)

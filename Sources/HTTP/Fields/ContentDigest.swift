@@ -5,7 +5,7 @@
 ///
 /// SHA-256 and SHA-512 only: other algorithms are ignored, as those that the RFC registers are insecure (section 5).
 public struct ContentDigest: Sendable, Hashable {
-    /// An algorithm of digests.
+    /// An algorithm of digests. Later versions may add algorithms, so a `switch` needs a `default`.
     public enum Algorithm: String, Sendable, Hashable, CaseIterable {
         /// SHA-256.
         case sha256 = "sha-256"

@@ -3,7 +3,7 @@
 extension StructuredFields {
     /// A field that does not parse: what is wrong, and where.
     public struct ParsingError: Error, Sendable, Hashable, LineConvertible {
-        /// What is wrong with a field.
+        /// What is wrong with a field. Later versions may add cases, so a `switch` needs a `default`.
         public enum Reason: String, Sendable, Hashable {
             /// No item begins here; a list in an inner list is none either.
             case noItem = "an item was expected"

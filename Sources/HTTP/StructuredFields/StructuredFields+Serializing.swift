@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension StructuredFields {
-    /// A value that no field can have.
+    /// A value that no field can have. Later versions may add cases, so a `switch` needs a `default`.
     public enum SerializationError: Error, Sendable, Hashable, LineConvertible {
         /// A key that does not consist of lower-case letters, digits, `_`, `-`, `.` and `*`, or begins with another than a letter or `*`.
         case invalidKey(String)

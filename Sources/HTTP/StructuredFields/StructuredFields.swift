@@ -13,7 +13,7 @@
 /// Parsing is strict, as section 4.2 demands: a field that does not parse has to be ignored as a whole. Of a field with several lines, pass
 /// what ``HTTPHeaders/value(for:)`` returns, which joins them.
 public enum StructuredFields {
-    /// A value without parameters (RFC 9651, section 3.3).
+    /// A value without parameters (RFC 9651, section 3.3). Later versions may add types, so a `switch` needs a `default`.
     public enum BareItem: Sendable, Hashable {
         /// An integer of at most 15 digits (section 3.3.1).
         case integer(Int)

@@ -5,7 +5,7 @@ import CurlewHTTP
 ///
 /// Connections that were never established are not reported: their transfers fail.
 public struct ConnectionEvent: Sendable, Hashable {
-    /// The kind of an event.
+    /// The kind of an event. Later versions may add kinds, so a `switch` needs a `default`.
     public enum Kind: Sendable, Hashable {
         /// It was established, TLS included, for a transfer that is about to use it.
         case opened

@@ -3,7 +3,7 @@ import CurlewHTTP
 
 /// The TLS settings of connections.
 public struct TLSOptions: Sendable, Hashable {
-    /// A TLS version.
+    /// A TLS version; an older one is less. Later versions of the library may add one, so a `switch` needs a `default`.
     public enum Version: Int, Sendable, Hashable, OrderedByRawValue {
         /// TLS 1.0 (RFC 2246); deprecated by RFC 8996.
         case v1_0

@@ -6,7 +6,7 @@ import CurlewHTTP
 /// Times are durations since the transfer was handed to the transport; `nil` for a phase that was not reached or, like DNS on a reused
 /// connection, did not take place.
 public struct TransferMetrics: Sendable, Hashable {
-    /// The HTTP version of the response.
+    /// The HTTP version of the response. Later versions may add versions, so a `switch` needs a `default`.
     public enum HTTPVersion: String, Sendable, Hashable {
         /// HTTP/1.0 (RFC 1945).
         case http1_0 = "HTTP/1.0"
@@ -18,7 +18,7 @@ public struct TransferMetrics: Sendable, Hashable {
         case http3 = "HTTP/3"
     }
 
-    /// What a session's cache did for a request.
+    /// What a session's cache did for a request. Later versions may add cases, so a `switch` needs a `default`.
     public enum CacheOutcome: String, Sendable, Hashable {
         /// It had a fresh response, which was served without an exchange.
         case hit

@@ -208,7 +208,7 @@ final class OwnLimits: Sendable {
     }
 }
 
-/// The HTTP version that a transfer uses.
+/// The HTTP version that a transfer uses. Later versions may add cases, so a `switch` needs a `default`.
 public enum HTTPVersionPolicy: Sendable, Hashable {
     /// HTTP/2 if TLS negotiates it (RFC 9113, section 3.2), otherwise HTTP/1.1.
     ///
@@ -243,7 +243,7 @@ extension HTTPVersionPolicy {
     }
 }
 
-/// The proxy that a transfer uses.
+/// The proxy that a transfer uses. Later versions may add cases, so a `switch` needs a `default`.
 public enum ProxyPolicy: Sendable, Hashable {
     /// The variables `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, read once in a process, when its first session is made: a later
     /// `setenv` has no effect.
