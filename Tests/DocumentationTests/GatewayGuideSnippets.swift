@@ -50,7 +50,7 @@ enum GatewayGuideSnippets {
         }
         var received = Data()
         for try await piece in response.body { received += piece }
-        print(response.status, response.headers.count, response.trailers["X-Checksum"] ?? "-")
+        print(response.statusCode, response.headers.count, response.trailers["X-Checksum"] ?? "-")
         // end
         return received
     }

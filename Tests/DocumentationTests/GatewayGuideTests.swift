@@ -19,7 +19,7 @@ import Testing
         defer { server.stop() }
         let gateway = UsersGateway(upstream: server.url(""), manager: GatewayGuideSnippets.makeManager())
         let response = try await gateway.forward(.get, "/users/7?a=1", ["Host": "api.example.org"], from: "192.0.2.1")
-        #expect(response.status == 200)
+        #expect(response.statusCode == 200)
         #expect(try await response.body.collect(upTo: 100) == Data("/users/7?a=1 for 192.0.2.1".utf8))
         await #expect(throws: URLError.self) { try await gateway.forward(.get, "@192.0.2.7/", [:], from: "192.0.2.1") }
         #expect(server.requestCount == 1)

@@ -125,7 +125,7 @@ enum Snippets {
         // snippet: open
         let response = try await manager.open(
             "https://example.org/archive.tar", options: RequestOptions(deadline: .seconds(60)), timeout: .seconds(5))
-        guard response.status == 200 else { throw URLError(.badServerResponse) }
+        guard response.statusCode == 200 else { throw URLError(.badServerResponse) }
         let archive = try await response.body.collect(upTo: 16 << 20)
         print(response.headers["ETag"] ?? "-", response.trailers.count, archive.count)
         // end

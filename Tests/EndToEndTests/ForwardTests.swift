@@ -88,7 +88,7 @@ import Testing
         let interim = Log<ResponseHead>()
         let request = ForwardedRequest(.get, to: server.url("/trailers"), headers: [:])
         let response = try await manager.forward(request) { interim.append($0) }
-        #expect(response.status == 200 && response.headers["X-End"] == "1")
+        #expect(response.statusCode == 200 && response.headers["X-End"] == "1")
         for name in ["Connection", "X-Hop", "Keep-Alive", "Transfer-Encoding", "Proxy-Authenticate"] {
             #expect(response.headers[name] == nil)
         }
@@ -126,16 +126,16 @@ import Testing
         }
         let response = try await manager.forward(request, body: body, trailers: { ["X-Sum": "7", "Connection": "X-Sum"] })
         // `Connection` is no trailer, and neither is what it names.
-        #expect(response.status == 200)
+        #expect(response.statusCode == 200)
         #expect(server.requests.first?.trailers.isEmpty == true)
         let second = try await manager.forward(request, body: body, trailers: { ["X-Sum": "7"] })
-        #expect(second.status == 200 && server.requests.last?.trailers.map(\.value) == ["7"])
+        #expect(second.statusCode == 200 && server.requests.last?.trailers.map(\.value) == ["7"])
     }
 
     @Test func `redirects and statuses are responses`() async throws {
         for (path, status) in [("/redirect/1", 302), ("/status/503", 503)] {
             let response = try await manager.forward(ForwardedRequest(.get, to: server.url(path), headers: [:]))
-            #expect(response.status == status)
+            #expect(response.statusCode == status)
         }
         #expect(server.requestCount == 2)
     }
@@ -162,7 +162,7 @@ import Testing
     @Test func `a part of a body is not coded where the session decodes`() async throws {
         let headers: HTTPHeaders = ["Range": "bytes=10-19", "Accept-Encoding": "gzip"]
         let part = try await manager.forward(ForwardedRequest(.get, to: server.url("/bytes/100"), headers: headers))
-        #expect(part.status == 206 && part.headers["Content-Range"] == "bytes 10-19/100")
+        #expect(part.statusCode == 206 && part.headers["Content-Range"] == "bytes 10-19/100")
         #expect(try await part.body.collect(upTo: 10) == GeneratedBody().data(offset: 10, count: 10))
         let plain = makeManager { $0.decodesContent = false }
         _ = try await plain.forward(ForwardedRequest(.get, to: server.url("/bytes/100"), headers: headers)).body.collect(upTo: 10)
@@ -174,7 +174,7 @@ import Testing
         let request = ForwardedRequest(.get, to: server.url("/stalled"), headers: [:])
         do {
             let response = try await manager.forward(request)
-            #expect(response.status == 200)
+            #expect(response.statusCode == 200)
         }
         #expect(await server.waitForConnectionsToClose())
         let late = try await withDeadline(.milliseconds(300)) { try await manager.forward(request) }

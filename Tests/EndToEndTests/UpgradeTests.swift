@@ -117,7 +117,7 @@ import Testing
     func `another status or protocol is a refusal, with its body`(_ path: String, _ status: Int, _ body: String) async throws {
         let error = try await #require(throws: UpgradeError.self) { try await manager.upgrade(server.url(path), to: "tcp") }
         guard case .upgradeRefused(let refusal) = error else { throw error }
-        #expect(refusal.status == status && String(decoding: refusal.body, as: UTF8.self) == body)
+        #expect(refusal.statusCode == status && String(decoding: refusal.body, as: UTF8.self) == body)
         #expect(!"\(error)\(refusal)".contains("container") && "\(error)".contains(status == 101 ? "another protocol" : "\(status)"))
         #expect(await server.waitForConnectionsToClose())
     }
@@ -136,7 +136,7 @@ import Testing
                 try await manager.upgrade(server.url(path), to: "tcp", method: method, timeout: nil)
             }
             guard case .upgradeRefused(let refusal) = error else { throw error }
-            #expect(refusal.status == 403 && String(decoding: refusal.body, as: UTF8.self) == body)
+            #expect(refusal.statusCode == 403 && String(decoding: refusal.body, as: UTF8.self) == body)
         }
         #expect(await server.waitForConnectionsToClose())
     }
@@ -144,7 +144,7 @@ import Testing
     @Test func `a retrier decides about a refusal`() async throws {
         let seen = Log<Int?>()
         manager.retrier = Retrier { request, error, completion in
-            if case UpgradeError.upgradeRefused(let refusal) = error { seen.append(refusal.status) }
+            if case UpgradeError.upgradeRefused(let refusal) = error { seen.append(refusal.statusCode) }
             completion(true, 0)
         }
         let connection = try await manager.upgrade(server.url("/flaky"), to: "tcp", method: .post, body: Data("x".utf8))

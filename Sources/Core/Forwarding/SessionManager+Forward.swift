@@ -6,7 +6,7 @@ import CurlewTransport
 /// A server's response to a forwarded request, as the gateway sends it to its client.
 public struct ForwardedResponse: Sendable {
     /// The status code.
-    public var status: Int { response.status }
+    public var statusCode: Int { response.statusCode }
     /// The header fields, without those of the connection. Of a body that the session decodes, without its coding, length and digests, and
     /// with a weak entity tag.
     public let headers: HTTPHeaders

@@ -7,7 +7,7 @@ import CurlewTransport
 ///
 /// ```swift
 /// let response = try await manager.open(url)
-/// guard response.status == 200 else { throw Refusal(status: response.status) }
+/// guard response.statusCode == 200 else { throw Refusal(status: response.statusCode) }
 /// for try await piece in response.body { try file.write(contentsOf: piece) }
 /// ```
 ///
@@ -19,7 +19,7 @@ public struct StreamedResponse: Sendable {
     public let body: BodyStream
 
     /// The status code (RFC 9110, section 15).
-    public var status: Int { responseHead.statusCode }
+    public var statusCode: Int { responseHead.statusCode }
 
     /// The header fields, in the order received.
     public var headers: HTTPHeaders { responseHead.headers }

@@ -22,15 +22,16 @@ public struct UpgradeRefusal: Sendable {
     public let body: Data
 
     /// The status code.
-    public var status: Int { responseHead.statusCode }
+    public var statusCode: Int { responseHead.statusCode }
 }
 
 extension UpgradeError: LineConvertible {
     /// The reason, without what the server has sent but its status.
     package var line: String {
         switch self {
-        case .upgradeRefused(let refusal) where refusal.status == 101: "The server has switched to another protocol than the one asked for"
-        case .upgradeRefused(let refusal): "The server has refused the protocol with status \(refusal.status)"
+        case .upgradeRefused(let refusal) where refusal.statusCode == 101:
+            "The server has switched to another protocol than the one asked for"
+        case .upgradeRefused(let refusal): "The server has refused the protocol with status \(refusal.statusCode)"
         case .connectionClosed: "The server has closed the connection without a response"
         case .malformedResponse: "The server's response is not one of HTTP/1.1"
         }
@@ -39,7 +40,7 @@ extension UpgradeError: LineConvertible {
 
 extension UpgradeRefusal: LineConvertible, RedactedReflectable {
     /// The status; not the fields or the body, which may have secrets.
-    package var line: String { "UpgradeRefusal(\(status))" }
+    package var line: String { "UpgradeRefusal(\(statusCode))" }
     /// Shows the status only.
-    package var shownParts: KeyValuePairs<String, Any> { ["status": status] }
+    package var shownParts: KeyValuePairs<String, Any> { ["statusCode": statusCode] }
 }

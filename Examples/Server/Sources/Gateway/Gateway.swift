@@ -65,6 +65,6 @@ private func answer(_ request: Request, with response: ForwardedResponse, isOpen
         // Ends with the client, also while the server sends nothing. Its connection is closed afterwards.
         try await request.body.consumeWithCancellationOnInboundClose { _ in try await copy() }
     }
-    return Response(status: HTTPResponse.Status(code: response.status), headers: try HTTPFields(response.headers), body: body)
+    return Response(status: HTTPResponse.Status(code: response.statusCode), headers: try HTTPFields(response.headers), body: body)
 }
 // end

@@ -52,14 +52,14 @@ enum Program {
         let headers: HTTPHeaders = ["Connection": "X-Secret-Hop", "X-Secret-Hop": "1", "X-Forwarded-For": "203.0.113.9"]
         let response = try await client.open("\(url)/users/7?name=full", headers: headers)
         let text = String(decoding: try await response.body.collect(upTo: 100), as: UTF8.self)
-        try expect(response.status == 200 && text == "Ada" && response.trailers["X-Checksum"] == "7", "\(text) \(response.trailers)")
+        try expect(response.statusCode == 200 && text == "Ada" && response.trailers["X-Checksum"] == "7", "\(text) \(response.trailers)")
         try expect(response.headers["X-Hop"] == nil && response.headers["Content-Type"] == "text/plain", "\(response.headers)")
         guard let seen = upstream.requests.last else { throw TestError("no request") }
         try expect(seen.target == "/users/7?name=full" && seen.header("X-Secret-Hop") == nil, "\(seen.target)")
         try expect(seen.header("X-Forwarded-For") == "127.0.0.1" && seen.header("X-Forwarded-Proto") == "http", "client fields")
         try expect(url == "http://\(seen.header("X-Forwarded-Host") ?? "-")" && seen.header("Via") == "1.1 curlew", "host and Via")
         for path in ["/users/../admin", "/users/%2E%2e/admin"] {
-            let status = try await client.open(url + path).status
+            let status = try await client.open(url + path).statusCode
             try expect(status == 400 && upstream.requests.last?.target == seen.target, "\(path): \(status)")
         }
         print("Fields: \(text), for \(seen.header("X-Forwarded-For") ?? "-"), trailers \(response.trailers.count)")
