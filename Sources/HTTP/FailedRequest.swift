@@ -34,8 +34,8 @@ public struct FailedRequest: Sendable, Hashable {
     /// and refused at its head, what is received in two seconds.
     public let bodyData: Data?
     /// Whether the body is longer than ``bodyData``, or was not received to its end.
-    public let isBodyCut: Bool
-    /// What a `validate(decoding:)` has decoded the body of a refused response as: of the whole body, also where ``bodyData`` is cut.
+    public let isBodyTruncated: Bool
+    /// What a `validate(decoding:)` has decoded the body of a refused response as: of the whole body, also if ``bodyData`` has only the beginning.
     ///
     /// `nil` if none was to, or could. Not redacted; descriptions and reflection do not show it, and it does not count for equality.
     public var decodedBody: (any Sendable)? { decoded.value }
@@ -44,7 +44,7 @@ public struct FailedRequest: Sendable, Hashable {
     /// Creates a description of a failed request; the URL is redacted.
     public init(
         id: UInt64 = 0, method: HTTPMethod? = nil, url: String, attempt: Int = 0, statusCode: Int? = nil, headers: HTTPHeaders = [:],
-        contentType: String? = nil, body: String? = nil, bodyData: Data? = nil, isBodyCut: Bool = false,
+        contentType: String? = nil, body: String? = nil, bodyData: Data? = nil, isBodyTruncated: Bool = false,
         decodedBody: (any Sendable)? = nil
     ) {
         self.id = id
@@ -56,7 +56,7 @@ public struct FailedRequest: Sendable, Hashable {
         self.contentType = contentType
         self.body = body
         self.bodyData = bodyData
-        self.isBodyCut = isBodyCut
+        self.isBodyTruncated = isBodyTruncated
         decoded = DecodedBody(value: decodedBody)
     }
 
@@ -93,7 +93,7 @@ extension FailedRequest: LineConvertible, RedactedReflectable {
     package var shownParts: KeyValuePairs<String, Any> {
         [
             "id": id, "method": method as Any, "url": Redaction.escaped(url), "attempt": attempt, "statusCode": statusCode as Any,
-            "contentType": contentType.map { Redaction.escaped($0) } as Any, "isBodyCut": isBodyCut,
+            "contentType": contentType.map { Redaction.escaped($0) } as Any, "isBodyTruncated": isBodyTruncated,
         ]
     }
 

@@ -101,7 +101,7 @@ import Testing
             }
             let failed = try #require(error?.asCurlewError?.request)
             #expect(failed.body == body, "\(path)")
-            #expect(failed.bodyData?.count == count && failed.isBodyCut == (path == "/long"), "\(path)")
+            #expect(failed.bodyData?.count == count && failed.isBodyTruncated == (path == "/long"), "\(path)")
             #expect(failed.attempt == 1)
             #expect(failed.statusCode == 404)
         }
@@ -125,7 +125,7 @@ import Testing
         }
         let (_, buffered) = try await failure { try await manager.request(server.url(path)).validate().serializingData().value }
         #expect(streamed.bodyData != nil && streamed.bodyData == buffered.bodyData)
-        #expect(streamed.body == buffered.body && streamed.isBodyCut == buffered.isBodyCut)
+        #expect(streamed.body == buffered.body && streamed.isBodyTruncated == buffered.isBodyTruncated)
         #expect(streamed.statusCode == 404 && streamed.method == .get)
     }
 
@@ -142,7 +142,7 @@ import Testing
             for try await _ in manager.streamRequest(server.url("/")).validate().bodyStream() { Issue.record("a piece") }
         }
         #expect(ContinuousClock.now - start < .seconds(20))
-        #expect(error.statusCode == 503 && failed.body == "never" && failed.isBodyCut)
+        #expect(error.statusCode == 503 && failed.body == "never" && failed.isBodyTruncated)
         #expect(await server.waitForConnectionsToClose())
     }
 

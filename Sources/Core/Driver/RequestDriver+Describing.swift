@@ -57,7 +57,7 @@ extension RequestDriver {
                 },
                 // Not a slice, which would retain the whole body.
                 bodyData: received.map { $0.count > FailedRequest.bodyLimit ? Data($0.prefix(FailedRequest.bodyLimit)) : $0 },
-                isBodyCut: isCut, decodedBody: decoded))
+                isBodyTruncated: isCut, decodedBody: decoded))
     }
 }
 

@@ -93,7 +93,7 @@ import Testing
         let request = manager().streamRequest(server.url("/")).validate(decoding: Problem.self, maximumSize: 100_000)
         let error = await request.serializingData().response.error
         #expect(statusOf(error) == 500)
-        #expect(error?.asCurlewError?.request?.isBodyCut == true && message(error) == nil)
+        #expect(error?.asCurlewError?.request?.isBodyTruncated == true && message(error) == nil)
         #expect(error?.asCurlewError?.request?.bodyData?.count == FailedRequest.bodyLimit)
         #expect(await server.waitForConnectionsToClose())
     }

@@ -96,7 +96,7 @@ import Testing
             #expect((error.decodedBody(as: Problem.self)?.message == filler) == isDecoded, "\(length)")
             #expect(statusOf(error) == 500)
             #expect(error.request?.bodyData == pieces.prefix(FailedRequest.bodyLimit))
-            #expect(error.request?.isBodyCut == true)
+            #expect(error.request?.isBodyTruncated == true)
         }
     }
 
@@ -132,7 +132,7 @@ import Testing
         let mock = MockTransport { _ in [.head(500), .bytes(Self.body("no")), .complete(CurlewError.failure(.connectionLost))] }
         let error = try #require(await refusal(.stream, SessionManager(mock: mock))?.asCurlewError)
         #expect(statusOf(error) == 500)
-        #expect(error.request?.decodedBody == nil && error.request?.isBodyCut == true)
+        #expect(error.request?.decodedBody == nil && error.request?.isBodyTruncated == true)
         #expect(error.request?.bodyData == Self.body("no"))
     }
 

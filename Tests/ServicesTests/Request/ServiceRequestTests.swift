@@ -155,7 +155,7 @@ struct ServiceRequestTests {
         let service = TestService(server)
         let error = await serviceError { try await TestRequest().schedule(with: service).value }
         guard case .requestFailed(404, let body, let failed?) = error else { Issue.record("\(String(describing: error))"); return }
-        #expect(body == Data("gone".utf8) && failed.bodyData == body && failed.body == "gone" && !failed.isBodyCut)
+        #expect(body == Data("gone".utf8) && failed.bodyData == body && failed.body == "gone" && !failed.isBodyTruncated)
         #expect(failed.method == .get && failed.statusCode == 404 && failed.id > 0)
         let reason = "status 404 is not accepted by the request; the response body has 4 bytes"
         #expect(error.map { "\($0)" } == "GET \(failed.url) (attempt 1): \(reason)")
