@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Names by which other clients call things of Curlew: a program that uses one does not compile, and the message says what to write. Files of
-// this name in other modules have theirs.
+// this name in other modules have theirs. (What a release had, and is to be replaced, is in `DeprecatedNames.swift`.)
 
 extension HTTPHeaders {
     /// In Alamofire 5 ``update(_:)``, in other libraries ``append(_:)``.

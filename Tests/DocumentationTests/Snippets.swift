@@ -138,7 +138,7 @@ enum Snippets {
         stream.closeWrite()
         var answer = Data()
         for try await piece in stream.bytes() { answer += piece }
-        try await stream.end()
+        try await stream.waitUntilCompleted()
         // end
         return answer
     }

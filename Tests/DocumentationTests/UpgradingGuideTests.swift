@@ -20,7 +20,6 @@ import Testing
         ),
         (["Curlew"], "func use(_ url: String) { streamRequest(url) }", "cannot find 'streamRequest' in scope"),
         (["CurlewDownloads"], "let type = SuggestedFileName.self", "cannot find 'SuggestedFileName' in scope"),
-        (["Curlew"], "func use(_ headers: HTTPHeaders) { _ = CacheStatus.list(in: headers) }", "type 'CacheStatus' has no member 'list'"),
         (
             ["CurlewRequests"], "func use(_ request: BaseRequest, _ priority: RequestPriority) {}",
             "cannot find type 'RequestPriority' in scope"
@@ -82,6 +81,31 @@ import Testing
             "'URLSessionDataDelegate' is unavailable: Use SessionDelegate"
         ),
     ]
+
+    /// Programs for 0.9 that compile with a warning, as the article has it.
+    private static let deprecated = [
+        (
+            "func use(_ headers: HTTPHeaders) { _ = CacheStatus.list(in: headers) }",
+            "'list(in:)' is deprecated: use the property cacheStatus of HTTPHeaders"
+        ),
+        (
+            "func use(_ stream: StreamRequest) async throws { try await stream.end() }",
+            "'end()' is deprecated: renamed to 'waitUntilCompleted()'"
+        ),
+    ]
+
+    @Test(.enabled(if: SwiftCompiler.isInstalled)) func `the compiler warns of each deprecated name as the article says`() async throws {
+        let page = try Self.page()
+        let files = Self.deprecated.enumerated().map { ("\($0).swift", "import Curlew\n\($1.0)") }
+        let programs = Dictionary(uniqueKeysWithValues: files)
+        #expect(try await SwiftCompiler.errors(in: programs, flags: ["-wmo"]) == [])
+        let warnings = try await SwiftCompiler.errors(in: programs, flags: ["-wmo", "-warnings-as-errors"])
+        #expect(warnings.count == Self.deprecated.count, "\(warnings)")
+        for (number, (program, message)) in Self.deprecated.enumerated() {
+            #expect(warnings.contains { $0.hasPrefix("\(number).swift:") && $0.contains(": \(message)") }, "\(program): \(warnings)")
+            #expect(page.contains("`\(message)`"), "\(message)")
+        }
+    }
 
     @Test(.enabled(if: SwiftCompiler.isInstalled)) func `the compiler names each change as the article says`() async throws {
         let page = try Self.page()

@@ -225,7 +225,7 @@ import Testing
     @Test func `a raw stream is named by host and port`() async throws {
         let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
         stream.cancel()
-        let (error, failed) = try await failure { try await stream.end() }
+        let (error, failed) = try await failure { try await stream.waitUntilCompleted() }
         #expect(failed.id == stream.id)
         #expect("\(error)" == "http://127.0.0.1:\(server.port) (attempt 1): the request was cancelled")
     }

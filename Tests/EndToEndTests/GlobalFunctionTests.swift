@@ -164,6 +164,6 @@ import Testing
         var received = Data()
         for try await piece in stream.bytes() { received += piece }
         #expect(received == Data("hello".utf8))
-        try await stream.end()
+        try await stream.waitUntilCompleted()
     }
 }

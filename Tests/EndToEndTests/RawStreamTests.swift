@@ -43,7 +43,7 @@ import Testing
         }
         stream.closeWrite()
         #expect(try await iterator.next() == nil)
-        try await stream.end()
+        try await stream.waitUntilCompleted()
     }
 
     // MARK: Retries
@@ -67,7 +67,7 @@ import Testing
         #expect(await received.withLock { $0 }?.value == Data("one two".utf8))
         #expect(stream.retryCount == 2)
         for try await _ in stream.bytes() {}
-        try await stream.end()
+        try await stream.waitUntilCompleted()
     }
 
     @Test("a retrier that gives up ends the connection with its error; a policy counts the attempts") func refused() async throws {
@@ -76,7 +76,7 @@ import Testing
         manager.retrier = RetryPolicy(exponentialBackoffScale: 0.01)
         let stream = manager.stream(withHostName: "127.0.0.1", port: listener.port)
         let writing = Task { try await stream.write(Data("x".utf8)) }
-        await #expect(throws: CurlewError.self) { try await stream.end() }
+        await #expect(throws: CurlewError.self) { try await stream.waitUntilCompleted() }
         await #expect(throws: CurlewError.self) { try await writing.value }
         await #expect(throws: CurlewError.self) { for try await _ in stream.bytes() {} }
         #expect(stream.retryCount == 2)
@@ -134,7 +134,7 @@ import Testing
         let received = try await collect(stream)
         try await writing
         #expect(received == body)
-        try await stream.end()
+        try await stream.waitUntilCompleted()
         #expect(await server.waitForConnectionsToClose())
     }
 
@@ -158,14 +158,14 @@ import Testing
         stream.closeWrite()
         await #expect(throws: CurlewError.self) { try await stream.write(Data([1])) }
         #expect(try await collect(stream).isEmpty)
-        try await stream.end()
+        try await stream.waitUntilCompleted()
     }
 
     @Test("a stream is cancelled") func cancel() async throws {
         let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
         try await stream.write(Data([1]))
         stream.cancel()
-        await #expect(throws: CurlewError.self) { try await stream.end() }
+        await #expect(throws: CurlewError.self) { try await stream.waitUntilCompleted() }
         await #expect(throws: CurlewError.self) { try await stream.write(Data([2])) }
         #expect(await server.waitForConnectionsToClose())
     }
@@ -193,13 +193,13 @@ import Testing
         let listener = try StuckListener(.refusing)
         let refused = manager.stream(withHostName: "127.0.0.1", port: listener.port)
         do {
-            try await refused.end()
+            try await refused.waitUntilCompleted()
             Issue.record("The connection was not refused")
         } catch {
             #expect(error.transferFailure?.kind == .connect)
         }
         for stream in [manager.stream(withHostName: "a b", port: 80), manager.stream(withHostName: "127.0.0.1", port: 70_000)] {
-            await #expect(throws: CurlewError.self) { try await stream.end() }
+            await #expect(throws: CurlewError.self) { try await stream.waitUntilCompleted() }
             await #expect(throws: CurlewError.self) { try await stream.write(Data([1])) }
             await #expect(throws: CurlewError.self) { _ = try await collect(stream) }
         }
@@ -212,7 +212,7 @@ import Testing
         let manager = makeManager { $0.connectTimeout = .milliseconds(300) }
         let stream = manager.stream(withHostName: "127.0.0.1", port: listener.port)
         do {
-            try await stream.end()
+            try await stream.waitUntilCompleted()
             Issue.record("The connection came about")
         } catch {
             #expect(error.transferFailure?.kind == .connectTimeout)
@@ -225,7 +225,7 @@ import Testing
         try await stream.write(Data([1]))
         manager = nil
         do {
-            try await stream.end()
+            try await stream.waitUntilCompleted()
             Issue.record("The stream outlived its session")
         } catch {
             #expect(error.isSessionInvalidated)
@@ -268,7 +268,7 @@ import Testing
         await written.wait(for: 1)
         #expect(written.elements == [true])
         #expect(received == body)
-        try await stream.end()
+        try await stream.waitUntilCompleted()
     }
 
     // MARK: TLS
@@ -284,7 +284,7 @@ import Testing
         let headEnd = try #require(text.firstRange(of: Data("\r\n\r\n".utf8)))
         #expect(text[headEnd.upperBound...].count == 1024)
         stream.closeWrite()
-        try await stream.end()
+        try await stream.waitUntilCompleted()
     }
 
     @Test("many bytes over TLS", .needsNginx) func manyBytesTLS() async throws {
@@ -304,7 +304,7 @@ import Testing
         let stream = manager.stream(withSecureHostName: "localhost", port: port)
         do {
             try await stream.write(Data("GET / HTTP/1.1\r\n\r\n".utf8))
-            try await stream.end()
+            try await stream.waitUntilCompleted()
             Issue.record("The peer was trusted")
         } catch {
             #expect(error.transferFailure?.kind == .serverCertificate)

@@ -144,7 +144,7 @@ import Testing
         let path = directory.file("missing.sock").path
         let options = RequestOptions(unixSocketPath: path)
         let raw = await #expect(throws: CurlewError.self) {
-            try await manager.stream(withHostName: "docker", port: 80, options: options).end()
+            try await manager.stream(withHostName: "docker", port: 80, options: options).waitUntilCompleted()
         }
         let webSocket = await #expect(throws: CurlewError.self) { try await manager.webSocket("ws://docker/", options: options).open() }
         for error in [raw, webSocket] {

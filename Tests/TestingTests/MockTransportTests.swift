@@ -236,8 +236,8 @@ import Testing
         var received = Data()
         for try await piece in stream.bytes() { received += piece }
         #expect(received == Data("hello".utf8))
-        try await stream.end()
+        try await stream.waitUntilCompleted()
         let refused = manager.stream(withHostName: "other.example.org", port: 7)
-        await #expect(throws: UnmatchedRequest.self) { try await refused.end() }
+        await #expect(throws: UnmatchedRequest.self) { try await refused.waitUntilCompleted() }
     }
 }

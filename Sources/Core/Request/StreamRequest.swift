@@ -55,10 +55,12 @@ open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
         connection.closeWrite()
     }
 
-    /// Waits until the connection has completed.
+    /// Waits until the connection has completed, without ending it: ``closeWrite()`` closes the sending side, ``Request/cancel()`` ends both.
+    ///
+    /// Cancelling the waiting task cancels the connection.
     ///
     /// - Throws: why it failed, `CancellationError` if the waiting task was cancelled; nothing if both sides have closed it.
-    public func end() async throws {
+    public func waitUntilCompleted() async throws {
         await waitForEnd()
         guard let error = delegate.error else { return }
         throw wasCancelledByTask ? CancellationError() : error

@@ -62,7 +62,7 @@ extension SessionManager {
                 stream.cancel()
             }
             if isInTime?() ?? true { return connection }
-            try await stream.end()
+            try await stream.waitUntilCompleted()
             throw Deadline.failure(of: sent.withLock { $0?.url } ?? "", attempt: stream.retryCount + 1, during: .receivingHead)
         } catch {
             _ = isInTime?()

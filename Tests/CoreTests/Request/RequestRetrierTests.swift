@@ -221,7 +221,7 @@ import Testing
         let established = await mock.opened[1]
         established.open()
         established.complete(CurlewError.failure())
-        await #expect(throws: CurlewError.self) { try await request.end() }
+        await #expect(throws: CurlewError.self) { try await request.waitUntilCompleted() }
         #expect(mock.opened.count == 2)
     }
 

@@ -32,7 +32,7 @@ import Testing
         request.closeWrite()
         #expect(await stream.written[1].1)
         stream.complete()
-        try await request.end()
+        try await request.waitUntilCompleted()
     }
 
     @Test("what is written before the start is sent at the start, in order")
@@ -63,7 +63,7 @@ import Testing
         await #expect(throws: CurlewError.self) { try await writing.value }
         await #expect(throws: CurlewError.self) { for try await _ in request.bytes() {} }
         await #expect(throws: CurlewError.self) { try await request.write(Data("x".utf8)) }
-        await #expect(throws: CurlewError.self) { try await request.end() }
+        await #expect(throws: CurlewError.self) { try await request.waitUntilCompleted() }
     }
 
     @Test("a cancelled reader does not hang, and the connection stays")
@@ -84,7 +84,7 @@ import Testing
         "hosts and ports that can't be are refused",
         arguments: [("", 80), ("a b", 80), ("a/b", 80), ("user@a", 80), ("a", 0), ("a", 65_536)])
     func refused(_ host: String, _ port: Int) async {
-        await #expect(throws: CurlewError.self) { try await manager.stream(withHostName: host, port: port).end() }
+        await #expect(throws: CurlewError.self) { try await manager.stream(withHostName: host, port: port).waitUntilCompleted() }
         #expect(mock.opened.all.isEmpty)
     }
 
@@ -111,7 +111,7 @@ import Testing
         stream.receive(Data([4, 5, 6]))
         stream.endReceiving()
         #expect(await results[0] == [3, 2, 1, 0, 0])
-        #expect(isCancelled(await { do { try await request.end(); return nil } catch { return error } }()))
+        #expect(isCancelled(await { do { try await request.waitUntilCompleted(); return nil } catch { return error } }()))
     }
 
     @Test("closing a captured stream ends a read that waits")

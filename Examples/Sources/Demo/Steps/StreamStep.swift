@@ -18,7 +18,7 @@ struct StreamStep: Step {
 
         var received = Data()
         for try await piece in stream.bytes() { received += piece }
-        try await stream.end()
+        try await stream.waitUntilCompleted()
         let text = String(decoding: received, as: UTF8.self)
         try check(text == lines.map { $0 + "\n" }.joined(), "\(received.count) bytes came back, the same ones")
     }
