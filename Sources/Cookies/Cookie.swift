@@ -146,7 +146,7 @@ public enum CookieStoreError: Error, Sendable, Hashable {
     case locked(path: String)
 }
 
-extension CookieStoreError: CustomStringConvertible {
+extension CookieStoreError: LocalizedError, CustomStringConvertible {
     /// What is wrong, and where.
     public var description: String {
         switch self {
@@ -155,4 +155,7 @@ extension CookieStoreError: CustomStringConvertible {
         case .locked(let path): "The file \(path) is locked by another process"
         }
     }
+
+    /// The description.
+    public var errorDescription: String? { description }
 }

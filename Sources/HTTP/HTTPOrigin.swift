@@ -11,7 +11,7 @@ public struct HTTPOrigin: Sendable, Hashable {
     /// The port; the scheme's default if the URL has none.
     public let port: Int
 
-    /// Creates an origin from its parts.
+    /// Creates an origin from its parts: the scheme in any case, the host in any spelling, an IPv6 address with or without brackets.
     public init(scheme: String, host: String, port: Int) {
         self.scheme = scheme.lowercased()
         self.host = host.comparableHost
@@ -77,5 +77,12 @@ public struct HTTPOrigin: Sendable, Hashable {
     private static func lowercased(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
         guard bytes.contains(where: { $0 &- 0x41 < 26 }) else { return String(decoding: bytes, as: UTF8.self) }
         return String(decoding: bytes.map(\.asciiLowercased), as: UTF8.self)
+    }
+}
+
+extension HTTPOrigin: LineConvertible {
+    /// The origin as RFC 6454, section 6.2, writes it, such as `https://example.org:8443`: without the default port of its scheme.
+    package var line: String {
+        "\(scheme)://\(host.bracketed)" + (port == Self.defaultPort(of: scheme) ? "" : ":\(port)")
     }
 }

@@ -113,7 +113,7 @@ import Testing
         try storage.store(entry("b", count: 10), for: CacheKey("b"))
         let error = #expect(throws: CacheStorageError.self) { try storage.store(entry("a", count: 3000), for: CacheKey("a")) }
         guard case .entryTooLarge(let size, capacity: 2000)? = error else { return #expect(Bool(false), "\(String(describing: error))") }
-        #expect(size > 3000)
+        #expect(size > 3000 && error?.errorDescription?.contains("\(size) bytes") == true)
         #expect(try storage.entry(for: CacheKey("a")) == nil)
         #expect(try storage.entry(for: CacheKey("b")) != nil)
         #expect(throws: CacheStorageError.self) { try make(kind, capacity: 0).store(entry("a", count: 0), for: CacheKey("a")) }

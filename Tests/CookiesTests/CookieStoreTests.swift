@@ -67,7 +67,7 @@ import Testing
             Issue.record("\(String(describing: error))")
             return
         }
-        #expect(!reason.isEmpty)
+        #expect(!reason.isEmpty && error?.errorDescription?.contains(reason) == true)
         #expect(try store.cookies().isEmpty)
     }
 

@@ -25,4 +25,14 @@ import Testing
     func others(_ url: String) {
         #expect(HTTPOrigin(url: url) == nil)
     }
+
+    @Test(
+        "an origin is described as a URL, without its scheme's port",
+        arguments: [
+            ("HTTPS://Example.ORG:443/Path", "https://example.org"), ("http://127.1:8080", "http://127.0.0.1:8080"),
+            ("ws://[::1]:80/", "ws://[::1]"), ("wss://[::1]:80/", "wss://[::1]:80"), ("ftp://host:21/", "ftp://host:21"),
+        ])
+    func description(_ url: String, _ expected: String) {
+        #expect(HTTPOrigin(url: url)?.description == expected)
+    }
 }

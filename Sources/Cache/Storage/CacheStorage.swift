@@ -62,7 +62,7 @@ public enum CacheStorageError: Error, Sendable, Hashable {
     case leaseEnded
 }
 
-extension CacheStorageError: CustomStringConvertible {
+extension CacheStorageError: LocalizedError, CustomStringConvertible {
     /// The reason, as a sentence.
     public var description: String {
         switch self {
@@ -70,4 +70,7 @@ extension CacheStorageError: CustomStringConvertible {
         case .leaseEnded: "The entry's lease has ended, and another process has claimed its key."
         }
     }
+
+    /// The description.
+    public var errorDescription: String? { description }
 }

@@ -3,7 +3,7 @@ import CurlewHTTP
 import CurlewTransport
 
 /// Why a connection was not handed over to another protocol. Later versions may add cases, so a `switch` needs a `default`.
-public enum UpgradeError: Error, Sendable {
+public enum UpgradeError: Error, Sendable, Hashable {
     /// The server has responded with another status than 101, or with another protocol than the one that was asked for.
     case upgradeRefused(UpgradeRefusal)
     /// The server has closed the connection before it has responded.
@@ -14,7 +14,7 @@ public enum UpgradeError: Error, Sendable {
 }
 
 /// A response that refuses another protocol.
-public struct UpgradeRefusal: Sendable {
+public struct UpgradeRefusal: Sendable, Hashable {
     /// Its status and header fields.
     public let responseHead: ResponseHead
     /// The first 64 KiB of its body, as it was sent: content codings are not decoded. Empty if the server sends no length and keeps the
@@ -25,7 +25,7 @@ public struct UpgradeRefusal: Sendable {
     public var statusCode: Int { responseHead.statusCode }
 }
 
-extension UpgradeError: LineConvertible {
+extension UpgradeError: LocalizedError, LineConvertible {
     /// The reason, without what the server has sent but its status.
     package var line: String {
         switch self {
@@ -36,6 +36,9 @@ extension UpgradeError: LineConvertible {
         case .malformedResponse: "The server's response is not one of HTTP/1.1"
         }
     }
+
+    /// The description.
+    public var errorDescription: String? { description }
 }
 
 extension UpgradeRefusal: LineConvertible, RedactedReflectable {
