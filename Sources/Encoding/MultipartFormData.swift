@@ -11,9 +11,9 @@ import CurlewHTTP
 /// ```
 ///
 /// Appending never throws: the error of the first part that can't be appended is stored, and thrown by ``encode()`` and
-/// ``writeEncodedData(to:)``; an upload of the form fails with it. A part's header fields are sent in the order `Content-Disposition`, `Content-Type`, others. Names and file
-/// names are sent in UTF-8, with `"` as `%22`, carriage return as `%0D` and line feed as `%0A`, as browsers do; other control characters
-/// are an error. Not thread-safe.
+/// ``writeEncodedData(to:)``; an upload of the form fails with it. A part's header fields are sent in the order `Content-Disposition`,
+/// `Content-Type`, others. Names and file names are sent in UTF-8, with `"` as `%22`, carriage return as `%0D` and line feed as `%0A`, as
+/// browsers do; other control characters are an error. Not thread-safe.
 open class MultipartFormData {
     /// One part of the body.
     struct Part {
@@ -99,7 +99,8 @@ open class MultipartFormData {
 
     /// Appends a file under its own name, with a type derived from the extension by `/etc/mime.types` or a built-in table.
     ///
-    /// The type of an unknown extension, and of a name without one, is `application/octet-stream`. For requirements on the file see ``append(_:withName:fileName:mimeType:)-(URL,_,_,_)``.
+    /// The type of an unknown extension, and of a name without one, is `application/octet-stream`. For requirements on the file see
+    /// ``append(_:withName:fileName:mimeType:)-(URL,_,_,_)``.
     open func append(_ fileURL: URL, withName name: String) {
         let fileName = fileURL.lastPathComponent
         guard !fileName.isEmpty else { return fail(.bodyPartFilenameInvalid(in: fileURL)) }

@@ -35,7 +35,8 @@ public struct FailedRequest: Sendable, Hashable {
     public let bodyData: Data?
     /// Whether the body is longer than ``bodyData``, or was not received to its end.
     public let isBodyTruncated: Bool
-    /// What a `validate(decoding:)` has decoded the body of a refused response as: of the whole body, also if ``bodyData`` has only the beginning.
+    /// What a `validate(decoding:)` has decoded the body of a refused response as: of the whole body, also if ``bodyData`` has only the
+    /// beginning.
     ///
     /// `nil` if none was to, or could. Not redacted; descriptions and reflection do not show it, and it does not count for equality.
     public var decodedBody: (any Sendable)? { decoded.value }

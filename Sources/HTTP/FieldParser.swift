@@ -2,8 +2,9 @@
 
 /// Parses the values of header fields: tokens, quoted strings, parameters and lists (RFC 9110, section 5.6).
 ///
-/// A cursor over bytes, so that a combining mark after a delimiter does not merge with it into one `Character`. All delimiters are ASCII, so
-/// that what is between two of them is text. Returns slices of the value where nothing has to be unescaped. A field's own rules are those of its parser, which calls this one.
+/// A cursor over bytes, so that a combining mark after a delimiter does not merge with it into one `Character`. All delimiters are ASCII,
+/// so that what is between two of them is text. Returns slices of the value where nothing has to be unescaped. A field's own rules are
+/// those of its parser, which calls this one.
 package struct FieldParser: Sendable {
     /// What has not been consumed yet.
     package private(set) var rest: Substring.UTF8View

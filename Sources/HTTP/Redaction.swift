@@ -3,10 +3,11 @@
 /// The values that are secret, and therefore redacted in descriptions, error messages, logs and reflection.
 ///
 /// Always secret are the values of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, user names and passwords in URLs, the
-/// query item `access_token` (RFC 6750, section 2.3), and header fields, items and members of JSON whose names are usual for secrets, such as
-/// `X-Api-Key`, `refresh_token`, `client_secret`, `password` or `X-Amz-Signature`, and in queries and forms `key` and `code`; in header
-/// fields also tokens of well-known services, which have a form of their own. A redaction marks more by their names. Because an error or a header field doesn't know its session, the marks of a
-/// configuration apply to all texts of the process: they are part of ``current`` from then on.
+/// query item `access_token` (RFC 6750, section 2.3), and header fields, items and members of JSON whose names are usual for secrets, such
+/// as `X-Api-Key`, `refresh_token`, `client_secret`, `password` or `X-Amz-Signature`, and in queries and forms `key` and `code`; in header
+/// fields also tokens of well-known services, which have a form of their own. A redaction marks more by their names. Because an error or a
+/// header field doesn't know its session, the marks of a configuration apply to all texts of the process: they are part of ``current`` from
+/// then on.
 ///
 /// Properties keep their values; only texts are redacted. All of them use this type, so that what is secret is decided in one place.
 /// Reflection (`Mirror`, `dump`) shows selected parts in redacted form, and never the state behind a lock.

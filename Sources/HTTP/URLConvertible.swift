@@ -12,9 +12,9 @@ extension String: URLConvertible {
     /// Parses the string as a URL.
     ///
     /// Characters that are invalid where they stand in a URL (RFC 3986), such as `[` and `]` in a query, are percent-encoded in path, query
-    /// and fragment: the space, `"<>[]^{|}`, the backtick, and `#` in a fragment. Escapes stay as they are. A string is rejected if it has such a
-    /// character before its path, or has no host, or contains a control character, one beyond ASCII, a backslash, or a percent sign that
-    /// begins no escape.
+    /// and fragment: the space, `"<>[]^{|}`, the backtick, and `#` in a fragment. Escapes stay as they are. A string is rejected if it has
+    /// such a character before its path, or has no host, or contains a control character, one beyond ASCII, a backslash, or a percent sign
+    /// that begins no escape.
     ///
     /// - Throws: ``CurlewError/invalidURL(url:in:)``.
     public func asURL() throws -> URL {

@@ -147,8 +147,8 @@ struct CompletedAttempt {
 }
 
 extension ResponseHead {
-    /// The announced length of the body that follows, in bytes; `nil` if it is unknown. Responses to `HEAD`, and those with 204 or 304, have none
-    /// even if they announce a length (RFC 9110, section 6.4.1).
+    /// The announced length of the body that follows, in bytes; `nil` if it is unknown. Responses to `HEAD`, and those with 204 or 304,
+    /// have none even if they announce a length (RFC 9110, section 6.4.1).
     func bodyLength(toHead isHead: Bool) -> Int64? {
         expectedBodyLength.map { isHead || statusCode == 204 || statusCode == 304 ? 0 : $0 }
     }

@@ -50,8 +50,8 @@ final class CachingTransport: ForwardingTransport {
         await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
     }
 
-    /// Validates a stale response that was served (RFC 5861, section 3): one transfer for each URL and partition at a time, which ends with the session,
-    /// and not with the request or by its limits.
+    /// Validates a stale response that was served (RFC 5861, section 3): one transfer for each URL and partition at a time, which ends with
+    /// the session, and not with the request or by its limits.
     func validateInBackground(_ request: TransferRequest, in partition: String) {
         // A URL has no space.
         let url = partition.isEmpty ? request.cacheURL : "\(partition) \(request.cacheURL)"

@@ -28,9 +28,9 @@ extension SessionManager {
     ///
     /// The target has to begin with a slash: `@other.example/` after an authority leads to another server.
     ///
-    /// Fields of the connection are forwarded in neither direction (RFC 9110, section 7.6.1). Redirects are not followed, and the session's cookies
-    /// neither sent nor stored: both are the client's. Its header fields are added where the client sends none, interceptors take part.
-    /// A deadline of the calling task bounds the request, and releasing the response, or cancelling the task, cancels it.
+    /// Fields of the connection are forwarded in neither direction (RFC 9110, section 7.6.1). Redirects are not followed, and the session's
+    /// cookies neither sent nor stored: both are the client's. Its header fields are added where the client sends none, interceptors take
+    /// part. A deadline of the calling task bounds the request, and releasing the response, or cancelling the task, cancels it.
     ///
     /// Bodies pass as they are with ``SessionConfiguration/decodesContent`` set to `false`; else they are decoded, and sent without coding.
     ///

@@ -61,13 +61,13 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
 
     /// The data that resumes a cancelled or failed download; `nil` while it runs, and if it can't be resumed.
     ///
-    /// For ``SessionManager/download(resumingWith:interceptor:requestOptions:to:options:)``, also in another process. A download can be resumed if a part of the file was
-    /// received in response to a GET, with a strong `ETag` or else a `Last-Modified`, and without a content coding. The data is JSON, whose
-    /// form may change. It has the URL, without user name and password, and the request's header fields, but not `Authorization`, `Cookie`,
-    /// those of ``RedirectPolicy/sensitiveHeaders``, and those whose names are usual for secrets, such as `X-Api-Key`: adapter and session add
-    /// them again. A token or a signature in the URL's query is a part of it, so store the data as a secret. It has the path of the part file. The first
-    /// read names that file, which may block briefly; from then on the caller owns the file, and removes it if it is not used. Also `nil`
-    /// if the file can't be named.
+    /// For ``SessionManager/download(resumingWith:interceptor:requestOptions:to:options:)``, also in another process. A download can be
+    /// resumed if a part of the file was received in response to a GET, with a strong `ETag` or else a `Last-Modified`, and without a
+    /// content coding. The data is JSON, whose form may change. It has the URL, without user name and password, and the request's header
+    /// fields, but not `Authorization`, `Cookie`, those of ``RedirectPolicy/sensitiveHeaders``, and those whose names are usual for
+    /// secrets, such as `X-Api-Key`: adapter and session add them again. A token or a signature in the URL's query is a part of it, so
+    /// store the data as a secret. It has the path of the part file. The first read names that file, which may block briefly; from then on
+    /// the caller owns the file, and removes it if it is not used. Also `nil` if the file can't be named.
     open var resumeData: Data? { receiver.resumption.resumeData }
 
     /// Cancels the request as ``cancel(createResumeData:)`` does, with resume data.

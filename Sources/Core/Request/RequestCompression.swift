@@ -9,9 +9,10 @@ import CurlewTransport
 /// manager.adapter = RequestCompression(.gzip, minimumSize: 1024)
 /// ```
 ///
-/// Compresses bodies in memory: a request's `httpBody`, and the bytes of an upload. Files, streams, sequences and forms are sent unchanged, or
-/// fail the request, as `streamedBodyBehavior` says. Empty bodies are sent unchanged. A server that does not support the coding answers 415 (RFC 9110, section 15.5.16). Each attempt compresses the body again, on the thread
-/// that creates the request or, for a retry, on the session's queue.
+/// Compresses bodies in memory: a request's `httpBody`, and the bytes of an upload. Files, streams, sequences and forms are sent unchanged,
+/// or fail the request, as `streamedBodyBehavior` says. Empty bodies are sent unchanged. A server that does not support the coding answers
+/// 415 (RFC 9110, section 15.5.16). Each attempt compresses the body again, on the thread that creates the request or, for a retry, on the
+/// session's queue.
 public struct RequestCompression: RequestAdapter {
     /// The content coding. Later versions may add codings, so a `switch` needs a `default`.
     public enum Coding: String, Sendable, Hashable, CaseIterable {

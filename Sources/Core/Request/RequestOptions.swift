@@ -27,7 +27,8 @@ public struct RequestOptions: Sendable {
     public var deadline: Duration?
 
     /// The name of a header field in which the seconds that remain until the deadline are sent, with three decimal places: those of the
-    /// moment, with each attempt and follow-up, and only to the request's own origin. `nil`, the default, sends none; nor does a request without a deadline.
+    /// moment, with each attempt and follow-up, and only to the request's own origin. `nil`, the default, sends none; nor does a request
+    /// without a deadline.
     public var deadlineHeader: String?
 
     /// The longest time for resolving, connecting and setting up TLS, for each connection; fails with

@@ -110,10 +110,10 @@ public struct BodyStream: AsyncSequence, Sendable {
 extension DataRequest {
     /// Returns the body as a sequence of pieces, instead of storing it in memory.
     ///
-    /// Best with ``SessionManager/streamRequest(_:method:parameters:encoding:headers:interceptor:options:)``, which receives the body only once it
-    /// has a reader. Statuses and content types are validated before the first piece, custom validators run at the end. Of a body that is
-    /// refused before its first piece, up to 64 KiB are received in at most two seconds, for the error's `FailedRequest`. A request is not
-    /// retried after a piece was read.
+    /// Best with ``SessionManager/streamRequest(_:method:parameters:encoding:headers:interceptor:options:)``, which receives the body only
+    /// once it has a reader. Statuses and content types are validated before the first piece, custom validators run at the end. Of a body
+    /// that is refused before its first piece, up to 64 KiB are received in at most two seconds, for the error's `FailedRequest`. A request
+    /// is not retried after a piece was read.
     public func bodyStream() -> BodyStream {
         let buffer = receiver.makeBuffer(resume: driver.resumeTransfer)
         driver.attached(.reader)

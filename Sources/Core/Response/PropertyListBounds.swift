@@ -16,8 +16,8 @@ enum PropertyListBounds {
 
     /// Throws `DecodingError` for a property list beyond the limits.
     ///
-    /// - Parameter limitsText: whether the nesting of other formats than the binary one is checked, too: `PropertyListDecoder` limits it in none,
-    ///   and a document nested deeply overflows its stack.
+    /// - Parameter limitsText: whether the nesting of other formats than the binary one is checked, too: `PropertyListDecoder` limits it in
+    ///   none, and a document nested deeply overflows its stack.
     static func check(_ data: Data, limitsText: Bool) throws {
         if data.starts(with: Data("bplist".utf8)) {
             try data.withUnsafeBytes { bytes in

@@ -134,10 +134,10 @@ public struct SessionConfiguration: Sendable {
 
     /// `URLProtocol` classes that load requests in place of the network; the first that accepts a request loads it. None by default.
     ///
-    /// They are called on a queue of the session. The class that accepts a request is asked for its canonical form, which its instance loads:
-    /// Foundation requires that a class overrides `canonicalRequest(for:)`. Their responses are not cached, and their redirects and challenges are handled like those
-    /// of the network, but that a redirect is followed with the request that the class gives; ``SessionConfiguration/options`` do not apply to
-    /// them. Requests with other schemes than those of HTTP are offered as well.
+    /// They are called on a queue of the session. The class that accepts a request is asked for its canonical form, which its instance
+    /// loads: Foundation requires that a class overrides `canonicalRequest(for:)`. Their responses are not cached, and their redirects and
+    /// challenges are handled like those of the network, but that a redirect is followed with the request that the class gives;
+    /// ``SessionConfiguration/options`` do not apply to them. Requests with other schemes than those of HTTP are offered as well.
     public var protocolClasses: [URLProtocol.Type] = []
 
     /// The classes of a layer above, in place of ``protocolClasses``; `nil`, the default, for those.

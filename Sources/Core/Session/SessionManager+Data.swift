@@ -44,8 +44,8 @@ extension SessionManager {
 
     /// Creates a request whose body is read with ``DataRequest/bodyStream()``: it is received only as fast as it is read.
     ///
-    /// Parameters as in ``request(_:method:parameters:encoding:headers:interceptor:options:)``. The request shares no HTTP/2 connection, because a
-    /// paused stream blocks the others of its connection.
+    /// Parameters as in ``request(_:method:parameters:encoding:headers:interceptor:options:)``. The request shares no HTTP/2 connection,
+    /// because a paused stream blocks the others of its connection.
     @discardableResult
     public func streamRequest(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,

@@ -105,7 +105,8 @@ extension SessionManager {
         resumeDownload(resumeData, RequestSettings.of(interceptor, requestOptions), destination.map { .asked($0) } ?? .none)
     }
 
-    /// Resumes a cancelled or failed download to a file; see ``download(resumingWith:interceptor:requestOptions:to:)-(_,_,_,DownloadRequest.DownloadFileDestination?)``.
+    /// Resumes a cancelled or failed download to a file; see
+    /// ``download(resumingWith:interceptor:requestOptions:to:)-(_,_,_,DownloadRequest.DownloadFileDestination?)``.
     @discardableResult
     public func download(
         resumingWith resumeData: Data, interceptor: (any RequestInterceptor)? = nil, requestOptions: RequestOptions? = nil,

@@ -12,9 +12,9 @@ extension SessionManager {
     /// The sequence is read in a task of its own, from the start of the transfer, with the task-local values of the caller. It is read ahead
     /// by up to 256 KiB, and not while the network takes no bytes. The task is cancelled when the request finishes.
     ///
-    /// An error of the sequence fails the request as it was thrown. The sequence can be sent once: a retry, a redirect that repeats the body,
-    /// or an authenticated retry fails with ``CurlewError/redirectFailed(reason:in:)`` or the response's own error as soon as bytes were sent; to
-    /// allow those, hand over a closure that makes the sequence.
+    /// An error of the sequence fails the request as it was thrown. The sequence can be sent once: a retry, a redirect that repeats the
+    /// body, or an authenticated retry fails with ``CurlewError/redirectFailed(reason:in:)`` or the response's own error as soon as bytes
+    /// were sent; to allow those, hand over a closure that makes the sequence.
     ///
     /// - Parameters:
     ///   - sequence: the body.
@@ -25,8 +25,9 @@ extension SessionManager {
     ///   - headers: header fields.
     ///   - trailers: returns the fields that follow the body, such as a checksum of it; called once the sequence has ended, in its task.
     ///     `nil`, the default, for none. A body with trailers is chunked and sent over HTTP/1.1, as libcurl sends them no other way; where
-    ///     HTTP/2 is insisted on, or NTLM or Negotiate is used, it fails with ``TransferFailure/Kind/configuration``. A field that may not be a trailer (RFC 9110, section
-    ///     6.5.1) fails the request with ``CurlewError/urlRequestValidationFailed(reason:in:)``. Announce the names in the field `Trailer`.
+    ///     HTTP/2 is insisted on, or NTLM or Negotiate is used, it fails with ``TransferFailure/Kind/configuration``. A field that may not
+    ///     be a trailer (RFC 9110, section 6.5.1) fails the request with ``CurlewError/urlRequestValidationFailed(reason:in:)``. Announce
+    ///     the names in the field `Trailer`.
     ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
     ///   - options: the settings of this request, such as its deadline; `nil`, the default, for the session's.
     @discardableResult

@@ -41,8 +41,9 @@ public enum ServerTrustPolicy: Sendable {
     /// As ``performDefaultEvaluation(validateHost:)``, and no certificate is revoked according to the checks in the flags.
     case performRevokedEvaluation(validateHost: Bool, revocationFlags: RevocationFlags)
     /// With `validateCertificateChain` the chain is valid and leads to one of these certificates (leaf, intermediate or root), which are
-    /// the only trust anchors, also of a server that resolves the host's name (``TransferOptions/dohURL``), but not of a proxy. Without it one of them is in ``ServerTrust/certificates``, byte for byte, even if it has expired. With
-    /// `validateHost` the certificate names the host.
+    /// the only trust anchors, also of a server that resolves the host's name (``TransferOptions/dohURL``), but not of a proxy. Without it
+    /// one of them is in ``ServerTrust/certificates``, byte for byte, even if it has expired. With `validateHost` the certificate names the
+    /// host.
     case pinCertificates(certificates: [Certificate], validateCertificateChain: Bool, validateHost: Bool)
     /// A certificate of the chain has one of these keys; with `validateCertificateChain` the chain is valid. With `validateHost` the
     /// certificate names the host.

@@ -51,7 +51,8 @@ public struct TransportConfiguration: Sendable, Hashable {
 
 /// The transport on libcurl: the handle of a thread that runs libcurl's multi interface.
 ///
-/// A session makes its own, or has a part of one that sessions share (`SharedTransport`). The type is public for transports that wrap it: to record, reroute or count.
+/// A session makes its own, or has a part of one that sessions share (`SharedTransport`). The type is public for transports that wrap it:
+/// to record, reroute or count.
 ///
 /// Requests are sent to the thread as messages, which transfer the ownership of their contents; only the thread accesses transfers. The
 /// thread starts with the first request and ends with ``shutDown()``, which `deinit` calls as well. Its implementation is in

@@ -18,8 +18,8 @@ enum Thread {
         }
     }
 
-    /// The least size of a thread's stack, in bytes: tasks may run here, and decoding JSON of 512 levels takes more than the 512 KiB or less that
-    /// musl gives a thread.
+    /// The least size of a thread's stack, in bytes: tasks may run here, and decoding JSON of 512 levels takes more than the 512 KiB or
+    /// less that musl gives a thread.
     private static let leastStackSize = 2 << 20
 
     /// The calling thread.

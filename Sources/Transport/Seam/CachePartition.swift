@@ -65,8 +65,8 @@ extension TransferRequest {
     ///
     /// Equal for equal addresses, trust, client certificate, routing, proxy (where that decides on the responder), kind of transport
     /// (``Transport/cachePartition``), field `Host`, and fields with secrets. Cookies of the session's store count by the store, those that
-    /// the program gives a request by their values; a signer by its identity. `Authorization` is left to the rules of HTTP caching, which know responses that are
-    /// `public`.
+    /// the program gives a request by their values; a signer by its identity. `Authorization` is left to the rules of HTTP caching, which
+    /// know responses that are `public`.
     package var partition: String {
         let own = prepared.partition(isSecure: isSecure)
         let marks = Redaction.current

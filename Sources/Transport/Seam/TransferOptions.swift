@@ -72,8 +72,9 @@ public struct TransferOptions: Sendable, Hashable {
 
     /// The most bytes to which each received byte of a coded body may expand; 256 by default, `nil` for no limit.
     ///
-    /// Of a body with several codings, what each of them decodes to counts. Enforced from 16 MiB of decoded bytes on: decompression bombs expand by factors of thousands, other bodies hardly by a hundred.
-    /// Beyond the limit the transfer fails with ``TransferFailure/Kind/tooLarge``.
+    /// Of a body with several codings, what each of them decodes to counts. Enforced from 16 MiB of decoded bytes on: decompression bombs
+    /// expand by factors of thousands, other bodies hardly by a hundred. Beyond the limit the transfer fails with
+    /// ``TransferFailure/Kind/tooLarge``.
     public var maximumExpansion: Int? = 256
 
     /// The largest response head in bytes, interim responses and trailers included; 256 KiB by default.
