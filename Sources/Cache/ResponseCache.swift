@@ -144,9 +144,9 @@ public final class ResponseCache: Sendable {
 
     // MARK: Removing
 
-    /// Removes the responses stored for a URL, all variants, of all users, and those for other URLs that `No-Vary-Search` lets answer requests
-    /// for it; its fragment does not matter. Copies in the memory of all processes (``TieredCacheStorage``) go as well, also those of
-    /// responses that the store has evicted.
+    /// Removes the responses stored for a URL, all variants, of all users, and those for other URLs that `No-Vary-Search` lets answer
+    /// requests for it; its fragment does not matter. Copies in the memory of all processes (``TieredCacheStorage``) go as well, also those
+    /// of responses that the store has evicted. Does nothing for a text for which nothing is stored.
     public func remove(_ url: String) throws {
         try store.remove(StorageRules.identity(of: url))
     }

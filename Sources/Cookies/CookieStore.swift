@@ -4,8 +4,8 @@ import CurlewHTTP
 /// Cookies under the rules of RFC 6265bis, for `SessionConfiguration.cookies`, in memory or in a file.
 ///
 /// Sessions that are given the same object share its cookies; so do several processes with stores of the same file. All members are
-/// thread-safe. Those that throw may block while a file is read or written; those of a store in memory neither block nor throw, but for
-/// ``set(_:)`` with an invalid cookie.
+/// thread-safe. Those that throw may block while a file is read or written; those of a store in memory do not block, and throw only for a
+/// cookie or a URL that is invalid, and what a closure throws.
 public final class CookieStore: Sendable {
     /// How many cookies are stored; beyond that expired ones are removed first, then those not secure, the longest unused first.
     public struct Limits: Sendable, Hashable {
@@ -125,7 +125,8 @@ public final class CookieStore: Sendable {
 
     /// Removes the cookies for which a closure returns `true`; returns how many they were.
     ///
-    /// - Throws: if the file can't be read or written; they are removed from memory nevertheless.
+    /// - Throws: what the closure throws, and why the file can't be read: nothing is removed then. If it can't be written, they are removed
+    ///   from memory nevertheless.
     @discardableResult
     public func remove(where isRemoved: (Cookie) throws -> Bool) throws -> Int {
         // Not inside the change, as the closure is the user's.

@@ -16,7 +16,7 @@ public struct HTTPQuery: Hashable, Sendable {
         /// The value, unescaped.
         public let value: String
 
-        /// Makes an item.
+        /// Creates an item.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
@@ -26,17 +26,17 @@ public struct HTTPQuery: Hashable, Sendable {
     /// The items, in order; names may repeat.
     public let items: [Item]
 
-    /// Makes a query of items.
+    /// Creates a query of items.
     public init(_ items: [Item] = []) {
         self.items = items
     }
 
-    /// Makes a query of a dictionary's entries, sorted by name.
+    /// Creates a query of a dictionary's entries, sorted by name.
     public init(_ dictionary: [String: any CustomStringConvertible]) {
         items = dictionary.sorted { $0.key < $1.key }.map { Item(name: $0.key, value: $0.value.description) }
     }
 
-    /// Makes a query of the items listed by the closure.
+    /// Creates a query of the items listed by the closure.
     public init(@HTTPQueryBuilder _ build: () -> HTTPQuery) {
         self = build()
     }
@@ -72,7 +72,7 @@ public struct HTTPQuery: Hashable, Sendable {
 // MARK: - Literals
 
 extension HTTPQuery: ExpressibleByDictionaryLiteral {
-    /// Makes a query of a literal's entries, in order, keeping repeated names and omitting `nil`.
+    /// Creates a query of a literal's entries, in order, keeping repeated names and omitting `nil`.
     public init(dictionaryLiteral elements: (String, Any?)...) {
         items = elements.compactMap { name, value in value.flatMap { describe($0) }.map { Item(name: name, value: $0) } }
     }

@@ -45,6 +45,8 @@ public protocol LeasingCacheStorage: CacheStorage {
 public final class CacheObservation: Sendable {
     private let end: @Sendable () -> Void
 
+    /// Creates an observation.
+    ///
     /// - Parameter end: called once, when the last reference is released; on any thread.
     public init(onEnd end: @escaping @Sendable () -> Void) { self.end = end }
 

@@ -7,7 +7,8 @@ import CurlewHTTP
 /// of hosts to begin with, such as browsers are delivered with: add those that you know with ``set(_:)``.
 ///
 /// Sessions that are given the same object share its hosts; so do several processes with stores of the same file. All members are
-/// thread-safe. Those that throw may block while a file is read or written; those of a store in memory neither block nor throw.
+/// thread-safe. Those that throw may block while a file is read or written; those of a store in memory do not block, and throw only for a
+/// host or a URL that is invalid.
 public final class HSTSStore: Sendable {
     private let shared: SharedStore<HSTSFormat>
     private let now: @Sendable () -> Date

@@ -27,7 +27,7 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
     /// The most pages; 10,000 by default. One more ends the sequence with ``PaginationError/tooManyPages(limit:)``: a loop, usually.
     public var maximumPages = 10_000
 
-    /// Makes a scheme.
+    /// Creates a scheme.
     ///
     /// - Parameters:
     ///   - first: where the first page is; by default at the request's own URL.

@@ -33,7 +33,8 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
     /// no response of the origin, and 529, by which a service says that it is overloaded. Not among the defaults:
     /// `RetryPolicy(retryableHTTPStatusCodes: RetryPolicy.defaultRetryableHTTPStatusCodes.union(RetryPolicy.providerHTTPStatusCodes))`.
     public static let providerHTTPStatusCodes: Set<Int> = [520, 521, 522, 523, 524, 529]
-    /// The default kinds of failed transfers: name resolution, connecting, timeouts, and lost connections. No refusals.
+    /// The default kinds of failed transfers: name resolution, connecting, setting up TLS, the timeouts but not the deadline, and lost
+    /// connections. No refusals.
     public static let defaultRetryableFailureKinds: Set<TransferFailure.Kind> = [
         .nameResolution, .connect, .secureConnection, .connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout,
         .connectionLost,

@@ -89,7 +89,7 @@ extension SessionConfiguration {
         set { options.addresses = newValue }
     }
 
-    /// Whether `gzip` and `deflate` codings (RFC 9110, section 8.4.1) are undone; `true` by default.
+    /// Whether the content codings that Curlew knows (RFC 9110, section 8.4.1) are undone; `true` by default.
     ///
     /// ``TransferOptions/decodesContent`` of ``options``.
     public var decodesContent: Bool {

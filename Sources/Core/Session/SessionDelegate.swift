@@ -29,7 +29,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     private let owner = Lock(Owner())
     let closures = Lock(SessionClosures())
 
-    /// Makes a delegate, to be given to one manager.
+    /// Creates a delegate, to be given to one manager.
     public init() {}
 
     /// The request that a task belongs to; `nil` for one of another session, and once the request has finished, but for observers of the

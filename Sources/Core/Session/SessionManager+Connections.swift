@@ -11,9 +11,9 @@ extension SessionManager {
     ///
     /// The host's name is resolved, TCP and TLS connections are established, with the session's trust policies, and through the session's
     /// proxy; nothing of HTTP/1.1 (RFC 9112) is sent, and of HTTP/2 only what begins a connection (RFC 9113, section 3.4). Servers close
-    /// connections that they find idle for too long, and a pooled connection is dropped after 118 seconds without a request. Idle
-    /// connections that are there already count. At most ``SessionConfiguration/maximumConnectionsPerHost`` less those in use are opened, and
-    /// one if requests share it (``SessionConfiguration/multiplexes``).
+    /// connections that they find idle for too long, and a pooled connection is dropped after ``SessionConfiguration/maximumIdleTime``
+    /// without a request. Idle connections that are there already count. At most ``SessionConfiguration/maximumConnectionsPerHost`` less
+    /// those in use are opened, and one if requests share it (``SessionConfiguration/multiplexes``).
     ///
     /// No adapter, cookie, instrument or cache takes part, and no retrier is asked. For sessions on the network: on another transport
     /// nothing happens. Cancelling the task ends the attempts. Thread-safe.

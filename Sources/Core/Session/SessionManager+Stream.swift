@@ -10,7 +10,7 @@ extension SessionManager {
     ///
     /// - Parameters:
     ///   - hostName: a name or an address.
-    ///   - port: 1 to 65535.
+    ///   - port: 1 to 65,535; another one fails the request with ``CurlewError/urlRequestValidationFailed(reason:in:)``.
     ///   - interceptor: decides, before the session's, whether the connection is attempted again if it could not be established; `nil`, the
     ///     default, for none. An established connection is never retried, as its bytes can't be repeated; what was written before is sent on
     ///     the one that is established. Adapters, of the session too, are not called: there is no HTTP request to adapt.

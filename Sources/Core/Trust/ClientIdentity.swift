@@ -24,7 +24,10 @@ public struct ClientIdentity: Sendable, Hashable {
 
     /// A certificate in a PEM file, and its key in a PEM file, which may be the same.
     ///
-    /// - Parameter password: the password of an encrypted key; `nil` for a plain one.
+    /// - Parameters:
+    ///   - file: the path of the certificate, optionally followed by its intermediates.
+    ///   - keyFile: the path of the key.
+    ///   - password: the password of an encrypted key; `nil`, the default, for a plain one.
     public static func pem(file: String, keyFile: String, password: String? = nil) -> ClientIdentity {
         ClientIdentity(certificate: .pem(file: file, keyFile: keyFile, password: password))
     }

@@ -29,7 +29,7 @@ public struct TransportConfiguration: Sendable, Hashable {
     /// connection do not count individually against ``maximumConnectionsPerHost``.
     public var multiplexes: Bool?
 
-    /// The number of event loops, each with a thread and connections of its own; 1 by default, at most 64.
+    /// The number of event loops, each with a thread and connections of its own; 1 by default, clamped to 1 to 64.
     ///
     /// For programs whose loop takes a whole processor: many small requests, or TLS. Transfers go to the loop with an idle connection to
     /// their host, or with the least load; those that may share an HTTP/2 connection, to the loop of their host, so that one host that

@@ -135,6 +135,11 @@ public struct ClientCertificate: Sendable, Hashable {
     /// A certificate in a PEM file, and its key in a PEM file, which may be the same.
     ///
     /// Read again after a change, before the next exchange, which neither uses connections nor shares responses of the earlier identity.
+    ///
+    /// - Parameters:
+    ///   - file: the path of the certificate, optionally followed by its intermediates.
+    ///   - keyFile: the path of the key.
+    ///   - password: the password of an encrypted key; `nil`, the default, for a plain one.
     public static func pem(file: String, keyFile: String, password: String? = nil) -> ClientCertificate {
         ClientCertificate(contents: Contents(.pem, .file(file), key: .file(keyFile), password: password))
     }

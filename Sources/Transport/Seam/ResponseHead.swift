@@ -40,7 +40,7 @@ public struct ResponseHead: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// Creates a head from its parts.
+    /// Creates a head from its parts, of `HTTP/1.1` and without a reason phrase.
     public init(statusCode: Int, headers: HTTPHeaders = [:]) {
         self.statusCode = statusCode
         let lines = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
@@ -81,7 +81,8 @@ public struct ResponseHead: Sendable, Hashable {
         return HTTPHeaders(fields)
     }
 
-    /// The value of the first field of that name, compared case-insensitively; `nil` if there is none.
+    /// The value of the first field of that name, compared case-insensitively; `nil` if there is none. That of ``headers`` joins repeated
+    /// fields.
     public func value(for name: String) -> String? {
         bytes(of: name).map { Self.unfolded($0) }
     }

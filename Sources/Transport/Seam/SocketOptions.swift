@@ -4,7 +4,8 @@ import CurlewHTTP
 /// The options of the sockets of connections (socket(7), ip(7), tcp(7)).
 ///
 /// They are set before a socket connects, and so on new connections only. A connection whose socket does not accept one of them, because
-/// the system lacks the option or the process the privilege, is not made: the transfer fails with ``TransferFailure/Kind/configuration``.
+/// the system lacks the option or the process the privilege, is not made: the transfer fails with ``TransferFailure/Kind/configuration``, as
+/// one does with a value out of range.
 public struct SocketOptions: Sendable, Hashable {
     /// When TCP probes an idle connection, and when it gives it up (RFC 9293, section 3.8.4).
     public struct KeepAlive: Sendable, Hashable {

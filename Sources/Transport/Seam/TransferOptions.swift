@@ -63,7 +63,8 @@ public struct TransferOptions: Sendable, Hashable {
     /// limit, proxies have to be allowed: ``AddressPolicy/allowsProxies``.
     public var addresses = AddressPolicy.any
 
-    /// Whether `gzip` and `deflate` codings (RFC 9110, section 8.4.1) are undone; `true` by default.
+    /// Whether content codings (RFC 9110, section 8.4.1) are undone: `gzip`, `deflate`, with the trait Brotli `br`, and with the trait Zstd
+    /// `zstd`; `true` by default.
     ///
     /// `false` delivers the bytes as received. So does `true` if `Content-Encoding` contains an unknown coding. A body with more than three
     /// codings fails with ``TransferFailure/Kind/decoding``. Decoding is done in slices of a few milliseconds, so that it delays neither
