@@ -3,7 +3,8 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-/// A client of a GraphQL server: queries and mutations by HTTP (GraphQL over HTTP, September 2026), subscriptions by `graphql-transport-ws`.
+/// A client of a GraphQL server: queries and mutations by HTTP (the draft GraphQL over HTTP, as of September 2026), subscriptions by
+/// `graphql-transport-ws`.
 ///
 /// ```swift
 /// let client = GraphQLClient("https://api.example.org/graphql", manager: manager)

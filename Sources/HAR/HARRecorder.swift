@@ -14,8 +14,7 @@ import CurlewTransport
 /// not recorded. WebSockets and raw streams have none.
 ///
 /// The file is complete after each entry, so that it can be read while the program runs, and after it ended at any time but in the middle of
-/// a write; an entry for which there is no
-/// space leaves it as it was. Thread-safe; one recorder may serve several sessions.
+/// a write; an entry for which there is no space leaves it as it was. Thread-safe; one recorder may serve several sessions.
 public final class HARRecorder: EventMonitor {
     private enum Target {
         case memory

@@ -46,7 +46,7 @@ public struct GeneratedBody: Sendable, Hashable {
         }
     }
 
-    /// Fills `buffer` with the bytes starting at `offset`.
+    /// Fills `buffer` with the bytes starting at `offset`, which must not be negative, as in the other functions.
     public func fill(_ buffer: UnsafeMutableRawBufferPointer, offset: Int64) {
         // An offset that was computed wrongly.
         precondition(offset >= 0, "The offset must not be negative")

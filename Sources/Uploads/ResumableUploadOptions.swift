@@ -29,8 +29,8 @@ extension ResumableUpload {
         /// the size of a body; each chunk takes a round trip.
         public var chunkSize: Int64?
         /// Whether the server is asked to verify a digest of each chunk: tus's checksum extension, if it supports SHA-256 or SHA-1, or
-        /// `Content-Digest` (RFC 9530) with SHA-256 by the draft for HTTP. `false` by default. Each chunk is then read twice, and is 8 MiB unless ``chunkSize`` says otherwise: servers discard what was
-        /// received of a chunk that is cut.
+        /// `Content-Digest` (RFC 9530) with SHA-256 by the draft for HTTP. `false` by default. Each chunk is then read twice, and is 8 MiB
+        /// unless ``chunkSize`` says otherwise: servers discard what was received of a chunk that is cut.
         public var verifiesChunks = false
         /// Whether the first chunk is sent with the request that begins the upload (tus's creation-with-upload extension), if the server
         /// supports that; `false` by default. Saves a round trip, for small files. If the response is lost, so is what was sent, and the

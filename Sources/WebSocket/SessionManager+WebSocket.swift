@@ -9,8 +9,9 @@ extension SessionManager {
     /// Needs `import CurlewWebSocket`.
     ///
     /// Never throws: an invalid request fails the WebSocket. TLS, trust policies and cookies are the session's, and so are proxy and connect
-    /// timeout without options. Its header fields are added unless the request has one of that name, except `Accept-Encoding`; user name and password in the URL are
-    /// sent as Basic authentication. Redirects and challenges are not followed: they fail with ``WebSocketError/handshakeRejected(_:)``.
+    /// timeout without options. Its header fields are added unless the request has one of that name, except `Accept-Encoding`; user name and
+    /// password in the URL are sent as Basic authentication. Redirects and challenges are not followed: they fail with
+    /// ``WebSocketError/handshakeRejected(_:)``.
     ///
     /// - Parameters:
     ///   - url: the URL, with scheme `ws` or `wss`; `http` and `https` are accepted too.

@@ -5,9 +5,9 @@ import CurlewHTTP
 
 /// A WebSocket (RFC 6455): messages in both directions over a connection that stays open.
 ///
-/// Made by ``CurlewCore/SessionManager/webSocket(_:subprotocols:headers:configuration:adapter:interceptor:options:)``; it connects immediately, and messages
-/// may be sent right away. Thread-safe. Releasing it closes the connection with ``WebSocketCloseCode/goingAway``; releasing the manager
-/// ends it with ``CurlewError/sessionInvalidated``.
+/// Made by ``CurlewCore/SessionManager/webSocket(_:subprotocols:headers:configuration:adapter:interceptor:options:)``; it connects
+/// immediately, and messages may be sent right away. Thread-safe. Releasing it closes the connection with
+/// ``WebSocketCloseCode/goingAway``; releasing the manager ends it with ``CurlewError/sessionInvalidated``.
 ///
 /// ```swift
 /// let socket = manager.webSocket("wss://example.org/chat")

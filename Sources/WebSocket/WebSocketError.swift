@@ -73,8 +73,8 @@ public enum WebSocketError: Error, Sendable {
 public struct WebSocketRejection: Sendable, Hashable {
     /// The status and the header fields.
     public let response: ResponseHead
-    /// The body, up to 64 KiB, if its `Content-Length` was announced and it was completely received; otherwise empty. Content codings are
-    /// not decoded.
+    /// The first 64 KiB of the body, as it was sent: content codings are not decoded. What was received of it if the connection is lost;
+    /// empty if the server sends no length and keeps the connection open.
     public let body: Data
 }
 

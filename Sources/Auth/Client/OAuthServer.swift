@@ -33,7 +33,7 @@ public struct OAuthServerMetadata: Sendable, Hashable, Codable {
         case certificateEndpoints = "mtls_endpoint_aliases"
     }
 
-    /// The issuer's identifier, an URL; `nil` if endpoints were given without it.
+    /// The issuer's identifier, a URL; `nil` if endpoints were given without it.
     public var issuer: String?
     /// Where the user's browser is sent.
     public var authorizationEndpoint: String?
@@ -84,7 +84,7 @@ public struct OAuthServerMetadata: Sendable, Hashable, Codable {
 
     /// Returns the URL of an endpoint.
     ///
-    /// - Throws: ``OAuthError/missingEndpoint(_:)``; ``OAuthError/invalidMetadata(reason:)`` for an URL without TLS.
+    /// - Throws: ``OAuthError/missingEndpoint(_:)``; ``OAuthError/invalidMetadata(reason:)`` for a URL without TLS.
     func url(of endpoint: Endpoint, withCertificate: Bool = false) throws(OAuthError) -> String {
         let plain =
             switch endpoint {

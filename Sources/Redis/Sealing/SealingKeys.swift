@@ -16,7 +16,7 @@ public struct SealingKeys: Sendable {
         public let id: String
         let bytes: [UInt8]
 
-        /// Creates a key of 32 random bytes.
+        /// Creates a key of its bytes: 32, which were generated at random, and are kept secret.
         ///
         /// - Throws: ``RedisError/invalidSetting(_:)`` for an identifier or a key of another length.
         public init(id: String, bytes: some Sequence<UInt8>) throws(RedisError) {

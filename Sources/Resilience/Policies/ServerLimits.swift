@@ -5,7 +5,8 @@ import CurlewTransport
 /// What a server says in `Retry-After`, `RateLimit` and `RateLimit-Policy`.
 ///
 /// `RateLimit: "default";r=0;t=30` and `RateLimit-Policy: "default";q=100;w=60` are lists of items with parameters
-/// (draft-ietf-httpapi-ratelimit-headers-11); of several, the strictest counts, of quotas those of requests. The single fields of earlier drafts are not read.
+/// (draft-ietf-httpapi-ratelimit-headers-11); of several, the strictest counts, of quotas those of requests. The single fields of earlier
+/// drafts are not read.
 struct ServerLimits: Equatable {
     /// How long not to send; `nil` if the server did not say so.
     var hold: Duration?

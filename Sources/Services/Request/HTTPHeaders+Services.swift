@@ -13,8 +13,8 @@ extension HTTPHeaders {
 }
 
 extension HTTPHeader {
-    /// Makes an `X-Api-Key` field, by which many servers identify their clients. Unlike `Authorization`, it follows a redirect to another
-    /// origin unless it is listed in ``RedirectPolicy/sensitiveHeaders``.
+    /// Makes an `X-Api-Key` field, by which many servers identify their clients. Like `Authorization`, it is redacted and does not follow a
+    /// redirect to another origin, unless it is listed in ``RedirectPolicy/forwardedHeaders``.
     ///
     /// Needs `import CurlewServices`.
     public static func apiKey(_ value: String) -> HTTPHeader { HTTPHeader(name: "X-Api-Key", value: value) }
