@@ -2,6 +2,8 @@
 import CurlewHTTP
 
 /// Why a segmented download has failed, where neither a request nor a file has: these fail with `CurlewError` and `CocoaError`.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum SegmentedDownloadError: Error, Sendable, Equatable {
     /// There is no URL to download from.
     case noURL

@@ -16,6 +16,8 @@ public struct EventStreamConfiguration: Sendable {
     }
 
     /// A change of the stream's state.
+    ///
+    /// Later versions may add cases, so a `switch` needs a `default`.
     public enum Change: Sendable {
         /// A connection is being made; the attempt is 1 for the first one, and for the first after a connection that was open.
         case connecting(attempt: Int)

@@ -118,6 +118,8 @@ public struct ServerSentEventParser: Sendable {
 }
 
 /// Why a stream of events or lines can't be read.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum EventStreamError: Error, Sendable {
     /// An event or a line exceeds the maximum size, in bytes.
     case tooLarge(limit: Int)

@@ -6,6 +6,8 @@ import CurlewWebSocket
 ///
 /// Errors of requests and connections are ``/CurlewHTTP/CurlewError`` and ``/CurlewWebSocket/WebSocketError``, and what the program's own
 /// closures throw is passed on unchanged.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum GraphQLClientError: Error, Sendable {
     /// The request can't be sent.
     case invalidRequest(reason: InvalidRequestReason)
@@ -30,6 +32,8 @@ public enum GraphQLClientError: Error, Sendable {
     case eventBufferOverflow(limit: Int)
 
     /// Why a request can't be sent.
+    ///
+    /// Later versions may add cases, so a `switch` needs a `default`.
     public enum InvalidRequestReason: Sendable, Hashable {
         /// The variables are not encoded as a JSON object.
         case variablesNotAnObject

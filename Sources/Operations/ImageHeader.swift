@@ -3,6 +3,8 @@
 /// The format and size of an image, read from its first bytes.
 public struct ImageHeader: Sendable, Hashable {
     /// The format of an image.
+    ///
+    /// Later versions may add cases, so a `switch` needs a `default`.
     public enum Format: String, Sendable, Hashable {
         /// Portable Network Graphics (RFC 2083).
         case png

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The errors of operations other than those of their connections, which are `URLError`s.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum OperationError: Error, Sendable {
     /// The body has to be written from the start again, but the output stream has already received a part of it and can't be rewound. An
     /// ``URLConnectionOperation/outputFile`` can.

@@ -7,6 +7,8 @@ public import CurlewTransport
 /// Where a Redis or Valkey server is, and how ``RedisClient`` talks to it. RESP2, servers from version 5.0 on.
 public struct RedisConfiguration: Sendable, Hashable {
     /// The address of a server, or of those that know where it is.
+    ///
+    /// Later versions may add cases, so a `switch` needs a `default`.
     public enum Address: Sendable, Hashable {
         /// A Unix socket, by its path of at most 103 bytes.
         case unix(path: String)

@@ -4,6 +4,8 @@ import CurlewEncoding
 import CurlewHTTP
 
 /// Why something could not be done on a Redis server.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum RedisError: Error, Sendable, Hashable {
     /// The server of an address can't be used now; it is tried again by itself.
     case unavailable(RedisConfiguration.Address, Reason)
@@ -31,6 +33,8 @@ public enum RedisError: Error, Sendable, Hashable {
     case closed
 
     /// Why a server is unavailable, or a connection ended.
+    ///
+    /// Later versions may add cases, so a `switch` needs a `default`.
     public enum Reason: Sendable, Hashable {
         /// No attempt has succeeded within the time; the first one is in progress.
         case connecting
@@ -61,6 +65,8 @@ public enum RedisError: Error, Sendable, Hashable {
     }
 
     /// Why a stored value can't be read.
+    ///
+    /// Later versions may add cases, so a `switch` needs a `default`.
     public enum UnreadableReason: Sendable, Hashable {
         /// It has the format of a later version.
         case version(UInt8)

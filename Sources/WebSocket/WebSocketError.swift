@@ -6,6 +6,8 @@ import CurlewTransport
 ///
 /// Errors of the underlying connection are ``CurlewError``: ``CurlewError/transferFailed(_:)`` if it could not be established or was lost,
 /// ``CurlewError/cancelled``, ``CurlewError/sessionInvalidated``. Errors thrown by an adapter are passed on unchanged.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum WebSocketError: Error, Sendable {
     /// The request can't open a WebSocket; nothing was sent.
     case invalidRequest(reason: InvalidRequestReason)
@@ -31,6 +33,8 @@ public enum WebSocketError: Error, Sendable {
     case decodingFailed(message: WebSocketMessage, error: any Error)
 
     /// Why a request can't open a WebSocket.
+    ///
+    /// Later versions may add cases, so a `switch` needs a `default`.
     public enum InvalidRequestReason: Sendable, Hashable {
         /// The URL is missing, or has no host, an invalid port, or a fragment (RFC 6455, section 3).
         case invalidURL(String)
@@ -45,6 +49,8 @@ public enum WebSocketError: Error, Sendable {
     }
 
     /// Why a handshake is invalid (RFC 6455, section 4.1).
+    ///
+    /// Later versions may add cases, so a `switch` needs a `default`.
     public enum HandshakeFailureReason: Sendable, Hashable {
         /// The response is not valid HTTP/1, or its head is larger than 64 KiB.
         case invalidResponse
@@ -59,6 +65,8 @@ public enum WebSocketError: Error, Sendable {
     }
 
     /// What a timeout applies to.
+    ///
+    /// Later versions may add cases, so a `switch` needs a `default`.
     public enum Stage: Sendable, Hashable {
         /// The server's response to the handshake.
         case handshake

@@ -5,6 +5,8 @@ import CurlewHTTP
 /// Why there are no tokens.
 ///
 /// A request that could not be sent fails with its ``CurlewError``.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum OAuthError: Error, Sendable {
     /// The authorization server has refused, with an error of RFC 6749.
     case refused(OAuthRefusal)

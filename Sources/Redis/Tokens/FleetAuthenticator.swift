@@ -214,6 +214,8 @@ extension FleetAuthenticator: HeaderAuthenticator where Base: HeaderAuthenticato
 }
 
 /// Why a process has no credential of the fleet.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum FleetTokenError: Error, Sendable, Hashable {
     /// The refresh was refused to another process, with this error.
     case refused(String)

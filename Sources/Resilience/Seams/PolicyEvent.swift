@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The policies of this module.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum Policy: String, Sendable, Hashable, CaseIterable, Codable {
     /// ``CircuitBreaker``.
     case circuitBreaker = "circuit_breaker"

@@ -8,6 +8,8 @@ import CurlewWebSocket
 /// A service may convert it to its own error, with ``HTTPService/mapError(_:)``. An error that a request or stream has failed with names
 /// it, as far as the case has room for that: ``request`` has its method, URL and attempt, and the description begins with them. Programs
 /// that create errors leave it out.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum ServiceError: Error, Sendable {
     /// The request can't be sent as it is; nothing was sent.
     case invalidRequest(message: String)

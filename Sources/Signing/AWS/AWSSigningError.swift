@@ -2,6 +2,8 @@
 import CurlewHTTP
 
 /// Why a request or URL can't be signed.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum AWSSigningError: Error, Sendable, Hashable {
     /// The URL is not absolute, or has no host or an invalid port.
     case invalidURL(String)

@@ -2,6 +2,8 @@
 import CurlewHTTP
 
 /// Why there are no credentials.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum AWSCredentialsError: Error, Sendable, Hashable {
     /// There are none where they were looked for; the reasons say where that was.
     case notFound([String])

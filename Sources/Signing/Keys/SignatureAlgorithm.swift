@@ -2,6 +2,8 @@
 import CurlewCrypto
 
 /// How a key signs, by the names of the registry of HTTP message signatures (RFC 9421, section 6.2.2).
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum SignatureAlgorithm: String, Sendable, Hashable, CaseIterable {
     /// HMAC with SHA-256, by a secret of both sides (RFC 9421, section 3.3.3); `HS256` for JSON Web Tokens.
     case hmacSHA256 = "hmac-sha256"

@@ -3,6 +3,8 @@ import CurlewCrypto
 import CurlewHTTP
 
 /// Why a key can't be read, or can't sign. Without key material.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum SigningKeyError: Error, Sendable, Hashable {
     /// The process has no libcrypto 3 with a function or an algorithm, which is named: all but HMAC need it.
     case signingUnavailable(String)

@@ -2,6 +2,8 @@
 import CurlewHTTP
 
 /// Why a message can't be signed, or its signature is not accepted.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum MessageSignatureError: Error, Sendable, Hashable {
     /// The URL of the request is not absolute, or has no host or an invalid port.
     case invalidURL(String)

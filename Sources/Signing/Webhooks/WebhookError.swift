@@ -2,6 +2,8 @@
 import CurlewHTTP
 
 /// Why a webhook can't be signed, or is not accepted. Without secrets.
+///
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum WebhookError: Error, Sendable, Hashable {
     /// The text of a secret is not of the form that the scheme prescribes; the reason is what is wrong.
     case invalidSecret(String)
