@@ -15,6 +15,13 @@ import Testing
 
     // MARK: Values
 
+    @Test("the module shows all of Curlew, its caches and cookies too") func exports() {
+        var configuration = SessionConfiguration()
+        configuration.cache = ResponseCache.memory()
+        configuration.cookies = CookieStore()
+        #expect(configuration.cache != nil && configuration.cookies != nil)
+    }
+
     @Test("queryComponents and escape") func queryComponents() {
         let components = URLEncoding.default.queryComponents(fromKey: "k", value: ["n": [1, 2]])
         #expect(components.map(\.0) == ["k%5Bn%5D%5B%5D", "k%5Bn%5D%5B%5D"])
