@@ -164,4 +164,17 @@ import Testing
         #expect(errors.map { $0.prefix { $0 != ":" } } == ["3", "4", "5"], "\(errors)")
         #expect(try await SwiftCompiler.errors(in: "import CurlewAlamofire\n" + program) == [])
     }
+
+    /// RELEASING.md lists the names that two products share.
+    @Test(arguments: ["Curlew", "CurlewServices", "CurlewOperations", "CurlewResilience", "CurlewHAR"])
+    func `members of CurlewAlamofire are ambiguous beside a product that shows the core`(product: String) async throws {
+        let program = """
+            func load(_ request: DataRequest) {
+                request.responseData { _ in }
+            }
+            """
+        let errors = try await SwiftCompiler.errors(in: "import CurlewAlamofire\nimport \(product)\n" + program)
+        #expect(errors.contains { $0.hasPrefix("4: ambiguous use of 'responseData") }, "\(errors)")
+        #expect(try await SwiftCompiler.errors(in: "import CurlewAlamofire\nimport CurlewEvents\n" + program) == [])
+    }
 }
