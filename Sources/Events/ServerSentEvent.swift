@@ -131,7 +131,7 @@ public enum EventStreamError: Error, Sendable {
 
 // MARK: - Descriptions
 
-extension EventStreamError: CustomStringConvertible {
+extension EventStreamError: CustomStringConvertible, LocalizedError {
     /// The error in one sentence; control characters are escaped.
     public var description: String {
         switch self {
@@ -140,4 +140,7 @@ extension EventStreamError: CustomStringConvertible {
         case .decodingFailed(let data, let error): Redaction.escaped("Decoding \(data.count) bytes of a line or an event failed: \(error)")
         }
     }
+
+    /// The same sentence.
+    public var errorDescription: String? { description }
 }

@@ -98,9 +98,12 @@ public struct WebSocketHandshake: Sendable, Hashable {
 
 // MARK: - Descriptions
 
-extension WebSocketError: CustomStringConvertible, CustomReflectable {
+extension WebSocketError: CustomStringConvertible, LocalizedError, CustomReflectable {
     /// A sentence that describes the error; control characters sent by the server are escaped.
     public var description: String { Redaction.escaped(sentence) }
+
+    /// The same sentence.
+    public var errorDescription: String? { description }
 
     /// The description, labelled with the name of the case.
     public var customMirror: Mirror { .redacted(self, caseName: caseName) }
@@ -140,6 +143,14 @@ extension WebSocketError: CustomStringConvertible, CustomReflectable {
         case .decodingFailed(_, let error): "The message could not be decoded: \(error)"
         }
     }
+}
+
+extension WebSocketRejection: CustomStringConvertible, CustomReflectable {
+    /// The status, and the size of the body, which is not shown because it may contain secrets.
+    public var description: String { "Status \(response.statusCode), with a body of \(body.count) bytes" }
+
+    /// The description only.
+    public var customMirror: Mirror { .redacted(self, ["description": description]) }
 }
 
 extension WebSocketError.InvalidRequestReason: CustomStringConvertible, CustomReflectable {

@@ -19,6 +19,7 @@ import Testing
         let cause = TransferFailure(kind: .other, url: "", phase: .waiting, message: "\u{9B}")
         let error = EventStreamError.decodingFailed(data: Data("\r\n".utf8), error: cause)
         text = "\(error)"
+        #expect(error.errorDescription == text)
         #expect(text.unicodeScalars.allSatisfy { !$0.isControlInText } && text.contains(#"\u{9B}"#))
     }
 

@@ -54,6 +54,15 @@ import Testing
         #expect(policy.delay(after: rejected, attempts: 3) == (isWaited ? .seconds(seconds) : nil))
     }
 
+    @Test("no text of a rejection has its body, and the error's is its localized description") func rejectionTexts() {
+        let rejection = WebSocketRejection(response: ResponseHead(statusCode: 401), body: Data("s3cret".utf8))
+        let error = WebSocketError.handshakeRejected(rejection)
+        var text = "\(rejection) \(String(reflecting: rejection)) \(error)"
+        dump(rejection, to: &text)
+        #expect(!text.contains("s3cret") && !text.contains("115"), "\(text)")
+        #expect(error.errorDescription == "\(error)")
+    }
+
     @Test(
         "transient errors",
         arguments: [

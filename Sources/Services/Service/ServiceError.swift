@@ -181,7 +181,7 @@ extension ServiceError {
 
 // MARK: - Descriptions
 
-extension ServiceError: CustomStringConvertible {
+extension ServiceError: CustomStringConvertible, LocalizedError {
     /// The failed request, as far as it is known, and the reason, without the response's body, with control characters escaped:
     /// `GET https://example.org/ (attempt 2): the request timed out`. Without a request, the reason as a sentence.
     public var description: String {
@@ -191,6 +191,9 @@ extension ServiceError: CustomStringConvertible {
         default: Redaction.escaped(request?.failing(because: sentence, hasStatus: false) ?? sentence)
         }
     }
+
+    /// The same text.
+    public var errorDescription: String? { description }
 
     private var sentence: String {
         switch self {

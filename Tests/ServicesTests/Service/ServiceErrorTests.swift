@@ -94,6 +94,7 @@ struct ServiceErrorTests {
         #expect("\(last)" == "GET \(url) (attempt 4): the connection to the host could not be established, or was lost")
         let timeout = ServiceError(Self.failure(.idleTimeout).describing(FailedRequest(method: .get, url: "http://h/", attempt: 2)))
         #expect("\(timeout)" == "GET http://h/ (attempt 2): the request timed out")
+        #expect(timeout.errorDescription == "\(timeout)")
     }
 
     @Test func anErrorOfNoRequestIsASentence() {
