@@ -100,6 +100,26 @@ import Testing
         #expect(places == 8)
     }
 
+    @Test("a limit of .max admits everything") func unlimited() {
+        let adaptive = ConcurrencyLimiter.Limit.additive(initial: .max, minimum: .max, maximum: .max, backoff: 0.9, timeout: .seconds(1))
+        for limit in [ConcurrencyLimiter.Limit.fixed(.max), adaptive] {
+            var state = ConcurrencyLimiterState(ConcurrencyLimiter(limit))
+            let decision = state.arrive(1)
+            #expect(decision == .admitted)
+            _ = state.leave(.dropped, after: .zero)
+            #expect(state.limit > 1_000_000_000)
+        }
+    }
+
+    @Test("a change that another process has published counts for a day at most", arguments: ["NaN", "-Inf", "Inf"])
+    func changeDuration(_ seconds: String) throws {
+        let decoder = JSONDecoder()
+        decoder.nonConformingFloatDecodingStrategy = .convertFromString(positiveInfinity: "Inf", negativeInfinity: "-Inf", nan: "NaN")
+        let json = #"{"kind": "breaker.opened", "policy": "p", "group": "", "seconds": "\#(seconds)"}"#
+        let change = try decoder.decode(SharedChange.self, from: Data(json.utf8))
+        #expect(change.duration == (seconds == "Inf" ? .seconds(86_400) : .zero))
+    }
+
     @Test("the additive limit grows while responses are good, and shrinks by the backoff") func additive() {
         var state = ConcurrencyLimiterState(
             ConcurrencyLimiter(.additive(initial: 10, minimum: 2, maximum: 12, backoff: 0.5, timeout: .seconds(1))))

@@ -7,6 +7,8 @@ struct AdaptiveLimit: Sendable {
     private static let longWindow = 600.0
     /// The requests that may wait at the server.
     private static let serverQueue = 4.0
+    /// A limit that no number of requests reaches, as `.max` is meant; a `Double` of `.max` is no `Int` any more.
+    private static let unlimited = 1 << 53
 
     private(set) var limit: Double
     private let rule: ConcurrencyLimiter.Limit
@@ -17,9 +19,9 @@ struct AdaptiveLimit: Sendable {
         self.rule = rule
         switch rule {
         case .fixed(let limit):
-            self.limit = Double(max(limit, 1))
+            self.limit = Double(min(max(limit, 1), Self.unlimited))
         case .additive(let initial, _, _, _, _), .gradient(let initial, _, _, _):
-            limit = Double(max(initial, 1))
+            limit = Double(min(max(initial, 1), Self.unlimited))
         }
     }
 
@@ -57,7 +59,7 @@ struct AdaptiveLimit: Sendable {
     }
 
     private mutating func clamp(_ minimum: Int, _ maximum: Int) {
-        let minimum = Double(max(minimum, 1))
+        let minimum = Double(min(max(minimum, 1), Self.unlimited))
         limit = min(max(limit, minimum), max(Double(maximum), minimum))
     }
 }

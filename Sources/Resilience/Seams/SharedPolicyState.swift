@@ -37,8 +37,8 @@ public struct SharedChange: Sendable, Hashable, Codable {
         seconds = duration.seconds
     }
 
-    /// How long the change counts.
-    public var duration: Duration { .seconds(min(max(seconds, 0), 86_400)) }
+    /// How long the change counts, at most a day; zero for a change without an end.
+    public var duration: Duration { seconds > 0 ? .seconds(min(seconds, 86_400)) : .zero }
 }
 
 /// Publishes what the policies of this process have found to the other processes of a fleet, and delivers what those have found.
