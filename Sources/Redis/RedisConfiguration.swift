@@ -53,17 +53,33 @@ public struct RedisConfiguration: Sendable, Hashable {
     public var connectTimeout: Duration = .seconds(1)
     /// The longest time between two attempts to connect; 1 second by default. The first follows after 10 milliseconds, later ones after
     /// twice as long each, with up to half of that taken away at random.
-    public var longestBackoff: Duration = .seconds(1)
+    public var maximumBackoff: Duration = .seconds(1)
     /// How long a connection may be silent while a response is due before it is replaced; 1 second by default.
     public var silenceLimit: Duration = .seconds(1)
     /// The most commands that wait for responses; 10,000 by default. Others fail with ``RedisError/overloaded(limit:)``.
     public var maximumPending = 10_000
     /// The size of the largest response, in bytes; 64 MiB by default. A larger one ends the connection.
-    public var largestResponse = 64 << 20
+    public var maximumResponseSize = 64 << 20
 
     /// Creates a configuration with defaults.
     public init(_ address: Address) {
         self.address = address
+    }
+
+    // MARK: Names of 0.9
+
+    /// The name of ``maximumBackoff`` in 0.9.
+    @available(*, deprecated, renamed: "maximumBackoff")
+    public var longestBackoff: Duration {
+        get { maximumBackoff }
+        set { maximumBackoff = newValue }
+    }
+
+    /// The name of ``maximumResponseSize`` in 0.9.
+    @available(*, deprecated, renamed: "maximumResponseSize")
+    public var largestResponse: Int {
+        get { maximumResponseSize }
+        set { maximumResponseSize = newValue }
     }
 }
 

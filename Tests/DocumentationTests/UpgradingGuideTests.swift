@@ -123,6 +123,25 @@ import Testing
         #expect(messages.count == Self.programs.count - 1, "Each row has a program, that of RequestPriority two")
     }
 
+    @Test(.enabled(if: SwiftCompiler.isInstalled)) func `the compiler names each renaming as the article says`() async throws {
+        let program = """
+            import CurlewRedis
+            import CurlewResilience
+            func use(_ limiter: inout RateLimiter, _ configuration: inout RedisConfiguration) {
+                limiter.longestHold = .seconds(1)
+                configuration.longestBackoff = .seconds(1)
+                configuration.largestResponse = 1
+            }
+            func wait<Base>(_ authenticator: FleetAuthenticator<Base>) -> Duration { authenticator.longestWait }
+            """
+        let rows = try #require(try Self.page().components(separatedBy: "## Names that are deprecated").last)
+            .prefix { $0 != "#" }.split(separator: "\n").filter { $0.hasPrefix("| ") }.dropFirst(2)
+        let messages = rows.compactMap { $0.components(separatedBy: " | ").last?.split(separator: "`").first }
+        let errors = try await SwiftCompiler.errors(in: program, flags: ["-warnings-as-errors"])
+        #expect(errors.count == messages.count && messages.count == rows.count, "\(errors)")
+        for (error, message) in zip(errors, messages) { #expect(error.contains(": \(message)"), "\(error)") }
+    }
+
     @Test(.enabled(if: SwiftCompiler.isInstalled)) func `what moved is found where it was`() async throws {
         let program = """
             import CurlewServices

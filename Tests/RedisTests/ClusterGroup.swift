@@ -107,7 +107,7 @@ struct ClusterGroup {
     func configuration(timeout: Duration = .seconds(5)) -> RedisConfiguration {
         var configuration = RedisConfiguration(.cluster([nodes[5].address, nodes[0].address]))
         configuration.commandTimeout = timeout
-        configuration.longestBackoff = .milliseconds(100)
+        configuration.maximumBackoff = .milliseconds(100)
         configuration.tls.certificateAuthorities = security?.authority.certificate
         return configuration
     }

@@ -244,7 +244,7 @@ import Testing
         }
         var configuration = server.configuration()
         configuration.credentials = RedisCredentials(username: "app", password: "any")
-        configuration.longestBackoff = .seconds(10)
+        configuration.maximumBackoff = .seconds(10)
         let client = try RedisClient(configuration)
         #expect(await client.becomesReady())
         let before = try await connections()

@@ -223,7 +223,7 @@ struct SentinelGroup {
     func configuration(timeout: Duration = .milliseconds(500)) -> RedisConfiguration {
         var configuration = RedisConfiguration(.sentinels(sentinels.map(\.address), master: Self.name))
         configuration.commandTimeout = timeout
-        configuration.longestBackoff = .milliseconds(100)
+        configuration.maximumBackoff = .milliseconds(100)
         configuration.credentials = credentials
         configuration.sentinelCredentials = sentinelCredentials
         configuration.tls.certificateAuthorities = security?.authority.certificate

@@ -90,7 +90,7 @@ final class RedisServer: ServerProcess {
         var configuration = RedisConfiguration(secure.map { .tls(host: "localhost", port: $0.port) } ?? .unix(path: socket))
         configuration.tls.certificateAuthorities = secure?.authority.certificate
         configuration.commandTimeout = timeout
-        configuration.longestBackoff = .milliseconds(100)
+        configuration.maximumBackoff = .milliseconds(100)
         return configuration
     }
 

@@ -21,10 +21,10 @@ extension RedisConfiguration {
             let isWhole = !prefix.utf8.contains(UInt8(ascii: "{")) || HashSlot.tag(of: prefix.utf8) != nil
             try require(isWhole, "The prefix of a cluster's keys has braces that are empty or not closed: \(prefix)")
         }
-        for time in [commandTimeout, connectTimeout, longestBackoff, silenceLimit] {
+        for time in [commandTimeout, connectTimeout, maximumBackoff, silenceLimit] {
             try require(time >= .milliseconds(1), "A time limit of \(time) is below 1 millisecond.")
         }
-        try require(maximumPending > 0 && largestResponse > 0, "The limits of commands and responses have to be above 0.")
+        try require(maximumPending > 0 && maximumResponseSize > 0, "The limits of commands and responses have to be above 0.")
     }
 }
 

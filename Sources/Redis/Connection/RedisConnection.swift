@@ -195,7 +195,7 @@ final class RedisConnection {
     }
 
     private func greet(_ link: RedisLink, _ deadline: Nanoseconds, _ now: Nanoseconds) {
-        guard let parser = ResponseParser(largest: configuration.largestResponse), let user else { return fail(.system(ENOMEM), now) }
+        guard let parser = ResponseParser(largest: configuration.maximumResponseSize), let user else { return fail(.system(ENOMEM), now) }
         self.parser = parser
         phase = .greeting(link, received: 0, deadline: deadline)
         for command in user.greeting { output.appendCommand(command) }
@@ -217,7 +217,7 @@ final class RedisConnection {
     /// Ends the connection, and tries again after the backoff.
     func fail(_ reason: RedisError.Reason, _ now: Nanoseconds) {
         closeLink()
-        let longest = configuration.longestBackoff.seconds
+        let longest = configuration.maximumBackoff.seconds
         // A server of another kind does not become Redis soon.
         let first = if case .unsupportedVersion = reason { longest } else { 0.01 }
         let delay = Backoff(first: first, limit: longest).delay(after: failures, jitter: .random(in: 0.5...1))

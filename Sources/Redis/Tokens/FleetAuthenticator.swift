@@ -42,7 +42,7 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
     /// What happens while the server is unavailable.
     public let whenUnavailable: Unavailability
     /// How long a process waits for the refresh of another one; 30 seconds by default.
-    public let longestWait: Duration
+    public let maximumWait: Duration
     private let token: FleetToken
     private let format: ValueFormat
     private let refusalTime: Duration
@@ -59,22 +59,41 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
     ///   - lease: after which a holder that has died is replaced; 10 seconds by default. A living one renews it.
     ///   - sealedWith: the keys that seal the credential; `nil`, the default, to store it as it is.
     ///   - whenUnavailable: what happens while the server is unavailable; by default each process refreshes by itself.
-    ///   - longestWait: how long to wait for the refresh of another process.
+    ///   - maximumWait: how long to wait for the refresh of another process; 30 seconds by default.
     ///   - refusalTime: how long a refusal counts; 30 seconds by default.
     ///   - isRefusal: whether an error of the base means that the refresh was refused, so that others need not try; by default any but a
     ///     failed transfer and a cancellation. Its text is passed to the others, and should have no secrets.
     public init(
         _ base: Base, client: RedisClient, name: String, lease: Duration = .seconds(10), sealedWith: SealingKeys? = nil,
-        whenUnavailable: Unavailability = .refreshLocally, longestWait: Duration = .seconds(30), refusalTime: Duration = .seconds(30),
+        whenUnavailable: Unavailability = .refreshLocally, maximumWait: Duration = .seconds(30), refusalTime: Duration = .seconds(30),
         isRefusal: (@Sendable (any Error) -> Bool)? = nil
     ) {
         self.base = base
         self.whenUnavailable = whenUnavailable
-        self.longestWait = longestWait
+        self.maximumWait = maximumWait
         self.refusalTime = refusalTime
         self.isRefusal = isRefusal ?? { isUsuallyRefusal($0) }
         token = FleetToken(client, name: name, lease: max(lease, .milliseconds(100)), needsReplica: whenUnavailable == .fail)
         format = ValueFormat(keys: sealedWith)
+    }
+
+    // MARK: Names of 0.9
+
+    /// The name of ``maximumWait`` in 0.9.
+    @available(*, deprecated, renamed: "maximumWait")
+    public var longestWait: Duration { maximumWait }
+
+    /// Creates an authenticator with the names of 0.9.
+    @available(*, deprecated, renamed: "init(_:client:name:lease:sealedWith:whenUnavailable:maximumWait:refusalTime:isRefusal:)")
+    @_disfavoredOverload
+    public convenience init(
+        _ base: Base, client: RedisClient, name: String, lease: Duration = .seconds(10), sealedWith: SealingKeys? = nil,
+        whenUnavailable: Unavailability = .refreshLocally, longestWait: Duration = .seconds(30), refusalTime: Duration = .seconds(30),
+        isRefusal: (@Sendable (any Error) -> Bool)? = nil
+    ) {
+        self.init(
+            base, client: client, name: name, lease: lease, sealedWith: sealedWith, whenUnavailable: whenUnavailable,
+            maximumWait: longestWait, refusalTime: refusalTime, isRefusal: isRefusal)
     }
 
     // MARK: Authenticator
@@ -138,7 +157,7 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
     private func shared(replacing expired: Credential?, for manager: SessionManager) async throws -> Credential {
         let old = try expired.map { try encoded($0) }
         var known = last.withLock { last in last?.value == old ? last?.generation ?? 0 : 0 }
-        let deadline = MonotonicTime.now() + longestWait.nanoseconds
+        let deadline = MonotonicTime.now() + maximumWait.nanoseconds
         var pause: Nanoseconds = 5_000_000
         // What was obtained under a lease that has ended.
         var obtained: Credential?
@@ -152,7 +171,7 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
             case .fail(let reason): throw FleetTokenError.refused(reason)
             case .wait(let milliseconds):
                 let now = MonotonicTime.now()
-                guard now < deadline else { throw FleetTokenError.timedOut(after: longestWait) }
+                guard now < deadline else { throw FleetTokenError.timedOut(after: maximumWait) }
                 try await Task.sleep(nanoseconds: min(pause, deadline - now, Duration.milliseconds(max(milliseconds, 1)).nanoseconds))
                 pause = min(pause * 2, 100_000_000)
             case .refresh(let fence, let data, let generation):
@@ -219,7 +238,7 @@ extension FleetAuthenticator: HeaderAuthenticator where Base: HeaderAuthenticato
 public enum FleetTokenError: Error, Sendable, Hashable {
     /// The refresh was refused to another process, with this error.
     case refused(String)
-    /// Another process refreshes for longer than ``FleetAuthenticator/longestWait``.
+    /// Another process refreshes for longer than ``FleetAuthenticator/maximumWait``.
     case timedOut(after: Duration)
 }
 

@@ -33,7 +33,7 @@ public struct RateLimiter: Sendable {
     /// Whether `Retry-After`, `RateLimit` and `RateLimit-Policy` of responses count; `true` by default.
     public var heedsServers = true
     /// The longest time for which a server's field holds requests back; 5 minutes by default.
-    public var longestHold = Duration.seconds(300)
+    public var maximumHold = Duration.seconds(300)
     /// The store that several processes share; `nil`, the default, counts in this process.
     public var store: (any RateLimitStore)?
     /// The permits that are taken from the store at once; 1, the default, asks for each request. Above 1,000 requests a second take more.
@@ -60,6 +60,15 @@ public struct RateLimiter: Sendable {
         self.maximumWait = maximumWait
         self.store = store
         self.leaseSize = leaseSize
+    }
+
+    // MARK: Names of 0.9
+
+    /// The name of ``maximumHold`` in 0.9.
+    @available(*, deprecated, renamed: "maximumHold")
+    public var longestHold: Duration {
+        get { maximumHold }
+        set { maximumHold = newValue }
     }
 }
 

@@ -73,7 +73,7 @@ extension PolicyTransport {
         let limits = ServerLimits(head)
         guard limits.hold != nil || limits.quota != nil, let policy = runtime.policies.rateLimiter else { return }
         let now = time
-        let hold = limits.hold.map { min($0, policy.longestHold) }
+        let hold = limits.hold.map { min($0, policy.maximumHold) }
         slot.withLock { state in
             if let quota = limits.quota { state.local.adopt(quota: quota.count, per: quota.window) }
             if let hold { state.local.hold(for: hold, at: now) }
