@@ -90,12 +90,12 @@ public struct OAuthRefusal: Error, Sendable, Hashable {
     /// The server's explanation for developers (`error_description`); `nil` without one.
     public let explanation: String?
     /// The URL of a page about the error (`error_uri`); `nil` without one.
-    public let page: String?
+    public let pageURL: String?
     /// The response's status; 0 for a refusal by a redirect.
     public let status: Int
 
-    init(_ code: Code, explanation: String? = nil, page: String? = nil, status: Int = 0) {
-        (self.code, self.explanation, self.page, self.status) = (code, explanation, page, status)
+    init(_ code: Code, explanation: String? = nil, pageURL: String? = nil, status: Int = 0) {
+        (self.code, self.explanation, self.pageURL, self.status) = (code, explanation, pageURL, status)
     }
 
     /// Reads the body of a response; `nil` if it is none of an error.
@@ -106,7 +106,7 @@ public struct OAuthRefusal: Error, Sendable, Hashable {
             let error_uri: String?
         }
         guard let members = try? JSONDecoder().decode(Members.self, from: body) else { return nil }
-        self.init(Code(rawValue: members.error), explanation: members.error_description, page: members.error_uri, status: status)
+        self.init(Code(rawValue: members.error), explanation: members.error_description, pageURL: members.error_uri, status: status)
     }
 }
 

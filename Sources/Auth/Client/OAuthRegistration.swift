@@ -7,7 +7,7 @@ import CurlewHTTP
 public struct OAuthRegistration: Sendable, Hashable, Codable {
     private enum CodingKeys: String, CodingKey {
         case name = "client_name"
-        case page = "client_uri"
+        case pageURL = "client_uri"
         case redirectURLs = "redirect_uris"
         case authenticationMethod = "token_endpoint_auth_method"
         case grantTypes = "grant_types"
@@ -20,7 +20,7 @@ public struct OAuthRegistration: Sendable, Hashable, Codable {
     /// The name that users see.
     public var name: String?
     /// The URL of a page about the program.
-    public var page: String?
+    public var pageURL: String?
     /// Where browsers may be redirected; of `http://127.0.0.1/…`, ports don't count (RFC 8252, section 7.3).
     public var redirectURLs: [String]
     /// How the client authenticates; `none`, the default, for a program on a user's computer.

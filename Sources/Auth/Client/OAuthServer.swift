@@ -23,7 +23,7 @@ public struct OAuthServerMetadata: Sendable, Hashable, Codable {
         case revocationEndpoint = "revocation_endpoint"
         case introspectionEndpoint = "introspection_endpoint"
         case registrationEndpoint = "registration_endpoint"
-        case keys = "jwks_uri"
+        case keysURL = "jwks_uri"
         case scopes = "scopes_supported"
         case authenticationMethods = "token_endpoint_auth_methods_supported"
         case challengeMethods = "code_challenge_methods_supported"
@@ -49,8 +49,8 @@ public struct OAuthServerMetadata: Sendable, Hashable, Codable {
     public var introspectionEndpoint: String?
     /// Where clients are registered (RFC 7591).
     public var registrationEndpoint: String?
-    /// Where the server's public keys are.
-    public var keys: String?
+    /// Where the server's public keys are, as a JSON Web Key set (`jwks_uri`).
+    public var keysURL: String?
     /// Scopes that the server knows.
     public var scopes: [String]?
     /// How clients authenticate at the token endpoint, such as `client_secret_basic`.

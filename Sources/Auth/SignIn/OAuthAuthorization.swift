@@ -57,7 +57,7 @@ public struct OAuthAuthorization: Sendable {
         }
         if let error = items["error"] {
             let refusal = OAuthRefusal(
-                OAuthRefusal.Code(rawValue: error), explanation: items["error_description"], page: items["error_uri"])
+                OAuthRefusal.Code(rawValue: error), explanation: items["error_description"], pageURL: items["error_uri"])
             throw .refused(refusal)
         }
         guard let code = items["code"] else { throw .invalidCallback(reason: "it has neither a code nor an error") }

@@ -13,8 +13,8 @@ public enum WebhookError: Error, Sendable, Hashable {
     case missingField(String)
     /// The field, which is named, does not parse.
     case malformedField(String)
-    /// The time of the webhook is further in the past than the tolerance, by so many seconds from now; in the future if it is negative.
-    case outsideTolerance(age: TimeInterval)
+    /// The time of the webhook is further from the present one than the tolerance: in the past, or in the future if its age is negative.
+    case outsideTolerance(age: Duration)
     /// No signature is that of the webhook by one of the keys.
     case wrongSignature
     /// The keys are public ones, which only verify.
@@ -33,7 +33,7 @@ extension WebhookError: CustomStringConvertible, LocalizedError {
         case .invalidID: "The identifier of a webhook is a text without dots and control characters."
         case .missingField(let name): "The webhook has no \(Redaction.escaped(name))."
         case .malformedField(let name): "\(Redaction.escaped(name)) of the webhook does not have the form of its scheme."
-        case .outsideTolerance(let age): "The webhook is \(Int(exactly: age.rounded()) ?? 0) s old."
+        case .outsideTolerance(let age): "The webhook is \(age.components.seconds) s old."
         case .wrongSignature: "No signature is that of the webhook."
         case .noSigningKey: "The webhook can't be signed, as its keys only verify."
         case .otherBody: "The request has another body than that which was to be signed."
@@ -61,6 +61,7 @@ struct WebhookTime {
         guard text.isAllDigits, text.utf8.count <= 15, let seconds = TimeInterval(String(text)) else { throw .malformedField(field) }
         (self.text, date) = (String(text), Date(timeIntervalSince1970: seconds))
         let age = now.timeIntervalSince(date)
-        guard abs(age) <= tolerance.seconds else { throw .outsideTolerance(age: age) }
+        // Far beyond any time of a webhook; a `Duration` of more could trap.
+        guard abs(age) <= tolerance.seconds else { throw .outsideTolerance(age: .seconds(min(max(age, -1e16), 1e16))) }
     }
 }
