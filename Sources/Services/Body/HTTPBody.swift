@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 
 /// The body of a request. ``HTTPData`` has the common ones.
 public protocol HTTPBody: Sendable, CustomStringConvertible {
@@ -91,6 +92,11 @@ public enum HTTPData {
         /// The media type and the file's name.
         public var description: String { "<\(mimeType.rawValue), \(fileURL?.lastPathComponent ?? "no file")>" }
     }
+}
+
+extension HTTPData.Raw: CustomReflectable {
+    /// Empty, so that reflection shows no more than the description does.
+    public var customMirror: Mirror { .redacted(self) }
 }
 
 /// A media type (RFC 9110, section 8.3.1). An open set: any string makes one.

@@ -31,6 +31,11 @@ extension HTTPData {
     }
 }
 
+extension HTTPData.JSON: CustomReflectable {
+    /// Empty, so that reflection shows no more than the description does.
+    public var customMirror: Mirror { .redacted(self) }
+}
+
 /// Describes bodies for the log.
 enum BodyText {
     static let limit = 1000

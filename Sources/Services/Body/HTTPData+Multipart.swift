@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCore
 import CurlewEncoding
+import CurlewHTTP
 
 extension HTTPData {
     /// A multipart form, `multipart/form-data` (RFC 7578).
@@ -89,6 +90,18 @@ public struct MultipartPart: Sendable {
                 url, withName: name, fileName: fileName ?? url.lastPathComponent, mimeType: type?.rawValue ?? "application/octet-stream")
         }
     }
+}
+
+extension MultipartPart: CustomStringConvertible, CustomReflectable {
+    /// The name.
+    public var description: String { "<part \(name)>" }
+    /// Shows the name only: contents may be secret.
+    public var customMirror: Mirror { .redacted(self, ["name": name]) }
+}
+
+extension HTTPData.Multipart: CustomReflectable {
+    /// Empty, so that reflection shows no more than the description does.
+    public var customMirror: Mirror { .redacted(self) }
 }
 
 /// Lists the parts of an ``HTTPData/Multipart`` body, one per line.

@@ -134,3 +134,18 @@ public struct SignableMessage: Sendable {
         return members
     }
 }
+
+// MARK: - Descriptions
+
+extension SignableMessage: CustomStringConvertible, CustomReflectable {
+    /// The method and the redacted URL of a request (``/CurlewHTTP/Redaction``), or the status of a response.
+    public var description: String {
+        switch kind {
+        case .request(let method, let url, _, _): "\(Redaction.escaped(method)) \(url.redactedURL)"
+        case .response(let status, _): "Response with status \(status)"
+        }
+    }
+
+    /// Shows what the description does.
+    public var customMirror: Mirror { .redacted(self, ["description": description]) }
+}
