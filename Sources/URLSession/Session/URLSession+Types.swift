@@ -3,9 +3,9 @@ import CurlewURLLoading
 
 extension URLSession {
     /// The handler of a data or upload task: body, response and error. On the delegate queue.
-    public typealias DataHandler = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    typealias DataHandler = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     /// The handler of a download task: the file, which is removed when the handler returns, response and error. On the delegate queue.
-    public typealias FileHandler = @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    typealias FileHandler = @Sendable (URL?, URLResponse?, (any Error)?) -> Void
 
     /// How a challenge is answered.
     public typealias AuthChallengeDisposition = CurlewURLLoading.URLSession.AuthChallengeDisposition
