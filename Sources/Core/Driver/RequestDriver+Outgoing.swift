@@ -17,10 +17,7 @@ extension RequestDriver {
             outgoing.options.tls.clientCertificate = nil
         }
         if let deadline { add(deadline, to: &outgoing) }
-        if let signer {
-            let isOfOrigin = task?.originalTransfer.map { isSameOrigin(outgoing.url, as: $0.url) } ?? false
-            outgoing.signing = isOfOrigin ? RequestSigning(signer, body: outgoing.body) : nil
-        }
+        if signer != nil { mark(&outgoing) }
         if recordsExchanges { recordExchange(outgoing) }
         if session.reportsExchanges { noteExchange(outgoing, reason(of: followUp)) }
         if session.isInstrumented || session.offersToClasses {
@@ -44,7 +41,13 @@ extension RequestDriver {
 
     /// Whether the last step before an exchange may take long: stores are in files, or a signer digests the body.
     func preparesOnQueue(_ request: @autoclosure () -> TransferRequest?) -> Bool {
-        session.readsFiles || signer?.digestsBody == true && request()?.isWithoutBody == false
+        session.readsFiles || signer != nil && signer?.digestsBody == true && request()?.isWithoutBody == false
+    }
+
+    /// Has an exchange signed that is sent to the origin of the request.
+    private func mark(_ outgoing: inout TransferRequest) {
+        let isOfOrigin = task?.originalTransfer.map { isSameOrigin(outgoing.url, as: $0.url) } ?? false
+        outgoing.signing = isOfOrigin ? signer.map { RequestSigning($0, body: outgoing.body) } : nil
     }
 
     /// Adds the header field with the time that remains, to the origin of the request.

@@ -61,10 +61,11 @@ final class RequestDriver: Sendable {
 
     func attempt(_ kind: AttemptKind, of request: Request, by manager: SessionManager) {
         let adapter = manager.effectiveAdapter(of: request)
-        if let adapter = adapter?.asyncAdapter { return awaitAdapter(adapter, for: kind, of: request, by: manager) }
+        if let adapter, let waiting = adapter.asyncAdapter { return awaitAdapter(waiting, for: kind, of: request, by: manager) }
         do {
             let task = try inContext { () throws in
-                try manager.makeTask(for: request, adapted: try adapter?.adapted(request.original.get().original))
+                guard let adapter else { return try manager.makeTask(for: request, adapted: nil) }
+                return try manager.makeTask(for: request, adapted: adapter.adapted(request.original.get().original))
             }
             begin(kind, task, of: request, by: manager)
         } catch let pending as PendingAdaptation {

@@ -226,8 +226,10 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
 
     /// The adapter of a request: its own before the session's. A subclass may have overridden ``adapter``.
     func effectiveAdapter(of request: Request) -> (any RequestAdapter)? {
+        let own = request.settings?.interceptor != nil
+        guard isSubclassed || own || request.driver.signer != nil else { return settings.withLock { $0.interception.effectiveAdapter } }
         let adapter = isSubclassed ? Interception.effective(adapter, retrier) : settings.withLock { $0.interception.effectiveAdapter }
-        let effective = request.settings?.interceptor == nil ? adapter : request.adapter(before: adapter)
+        let effective = own ? request.adapter(before: adapter) : adapter
         guard let signer = request.driver.signer else { return effective }
         let preparation = SignerPreparation(signer: signer)
         return effective.map { Interceptor(adapters: [$0, preparation]) } ?? preparation

@@ -53,7 +53,7 @@ struct BodyFraming {
         case UInt8(ascii: "c"):
             if isField(.contentLength, "content-length", line) {
                 line.forEachElement(behind: "content-length") { noteLength($0) }
-            } else if line.byte(behind: "content-encoding") == UInt8(ascii: ":") {
+            } else if line.delimiter(behind: "content-encoding") == UInt8(ascii: ":") {
                 hasContentCoding = true
             }
         case UInt8(ascii: "t"):
@@ -66,7 +66,7 @@ struct BodyFraming {
 
     /// Whether a line is that of a field; notes it, and white space between its name and the colon.
     private mutating func isField(_ field: Field, _ name: StaticString, _ line: UnsafeRawBufferPointer) -> Bool {
-        let delimiter = line.byte(behind: name)
+        let delimiter = line.delimiter(behind: name)
         if delimiter == UInt8(ascii: " ") || delimiter == UInt8(ascii: "\t") { hasBlankAfterName = true }
         lastField = delimiter == UInt8(ascii: ":") ? field : .other
         return lastField == field
@@ -107,11 +107,12 @@ struct BodyFraming {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The byte behind a field's name, which must be given in lower case; `nil` if the line does not begin with it, or ends there.
-    fileprivate func byte(behind name: StaticString) -> UInt8? {
+    /// What follows a field's name, which must be given in lower case: a colon, or white space; `nil` if that is another name.
+    fileprivate func delimiter(behind name: StaticString) -> UInt8? {
         let length = name.utf8CodeUnitCount
-        guard count > length, (0..<length).allSatisfy({ self[$0].asciiLowercased == name.utf8Start[$0] }) else { return nil }
-        return self[length]
+        // Looked at first, as it tells most names from this one.
+        guard count > length, self[length] == UInt8(ascii: ":") || self[length].isBlankOrBreak else { return nil }
+        return (0..<length).allSatisfy { self[$0].asciiLowercased == name.utf8Start[$0] } ? self[length] : nil
     }
 
     /// Calls `body` for each element of the comma-separated list after a field's name; once, with an empty element, for an empty value.
