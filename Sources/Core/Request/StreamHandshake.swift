@@ -144,7 +144,7 @@ extension StreamRequest {
     package func handshakeCompleted(attempt: Int) async throws {
         guard connection.endHandshake(of: attempt) else { throw CurlewError.cancelled }
         guard !driver.endDeadline() else { return }
-        try await end()
+        try await waitUntilCompleted()
         throw CurlewError.cancelled
     }
 
