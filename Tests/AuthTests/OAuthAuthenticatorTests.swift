@@ -101,7 +101,7 @@ import Testing
             Issue.record("\(String(describing: second))")
             return
         }
-        #expect(refusal.code == .invalidGrant && refusal.explanation == "because" && refusal.status == 400)
+        #expect(refusal.code == .invalidGrant && refusal.explanation == "because" && refusal.statusCode == 400)
         // The refused token is not sent again.
         guard case OAuthError.signInRequired(nil)? = await status(server, manager).error else {
             Issue.record("no sign-in is asked for")

@@ -112,7 +112,7 @@ import Testing
             id: "app", authentication: .secret("hidden4"), server: .metadata(OAuthServerMetadata()), configuration: makeConfiguration())
         let store = MemoryTokenStore(tokens)
         let authenticator = OAuthAuthenticator(client, store: store)
-        let refusal = OAuthError.unexpectedResponse(status: 1, reason: "x")
+        let refusal = OAuthError.unexpectedResponse(statusCode: 1, reason: "x")
         var text = ""
         for value in [tokens, client, client.authentication, store, authenticator, [tokens], refusal] as [Any] {
             dump(value, to: &text)

@@ -82,7 +82,7 @@ import Testing
             "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file.path,
         ]
         let provider = AWSContainerCredentials(environment: variables)
-        guard case .refused(_, status: 400, code: nil)? = await failure(of: provider) else {
+        guard case .refused(_, statusCode: 400, code: nil)? = await failure(of: provider) else {
             Issue.record("no refusal")
             return
         }
@@ -140,11 +140,11 @@ import Testing
         for status in [403, 404, 405] {
             #expect(await error([.status(status)]) == .notFound(["\(place) gives no token (status \(status))"]))
         }
-        #expect(await error([.status(400)]) == .refused(place, status: 400, code: nil))
+        #expect(await error([.status(400)]) == .refused(place, statusCode: 400, code: nil))
         #expect(await error([.ok(" ")]) == .invalidResponse(place, reason: "it has no token"))
         #expect(await error([.ok("a\r\nX: y")]) == .invalidResponse(place, reason: "its token can't be sent in a header"))
         #expect(await error([.ok("t"), .status(404)]) == .notFound(["the instance has no role"]))
-        #expect(await error([.ok("t"), .status(401)]) == .refused(place, status: 401, code: nil))
+        #expect(await error([.ok("t"), .status(401)]) == .refused(place, statusCode: 401, code: nil))
         for text in ["", "\nrole", "<html>", "../x", "a/b", String(repeating: "a", count: 65)] {
             #expect(await error([.ok("t"), .ok(text)]) == .invalidResponse(place, reason: "it has no name of a role"))
         }
@@ -207,7 +207,7 @@ import Testing
         }
         defer { server.stop() }
         let provider = try service.provider(at: server.url(""), in: directory, attempts: 3)
-        guard case .refused(_, status: 400, code)? = await failure(of: provider) else {
+        guard case .refused(_, statusCode: 400, code)? = await failure(of: provider) else {
             Issue.record("no refusal")
             return
         }
@@ -232,7 +232,7 @@ import Testing
         ]
         #expect(try await AWSWebIdentityCredentials(environment: variables, options: options).credentials().accessKeyID == "AKIDuser")
         guard
-            case .refused(_, status: 400, code: nil)? = await failure(
+            case .refused(_, statusCode: 400, code: nil)? = await failure(
                 of: AWSContainerCredentials(environment: variables, options: options))
         else {
             Issue.record("the server was not asked")

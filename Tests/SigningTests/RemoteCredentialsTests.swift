@@ -106,7 +106,7 @@ import Testing
         }
         defer { server.stop() }
         let place = try service.provider(at: server.url(""), in: directory, attempts: 2)
-        guard case .refused(_, status: 503, code: nil)? = await failure(of: place) else {
+        guard case .refused(_, statusCode: 503, code: nil)? = await failure(of: place) else {
             Issue.record("no refusal")
             return
         }
@@ -123,7 +123,7 @@ import Testing
         let place = other.url("/creds/user")
         let server = try service.server { _, _ in .redirect(to: place, status: status) }
         defer { server.stop() }
-        guard case .refused(_, status: status, code: nil)? = await failure(of: try service.provider(at: server.url(""), in: directory))
+        guard case .refused(_, statusCode: status, code: nil)? = await failure(of: try service.provider(at: server.url(""), in: directory))
         else {
             Issue.record("no refusal")
             return

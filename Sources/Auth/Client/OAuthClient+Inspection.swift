@@ -64,7 +64,9 @@ extension OAuthClient {
         guard response.status == 200 else { throw response.error }
         guard let members = try? JSONDecoder().decode([String: JSONValue].self, from: response.body),
             case .bool(let isActive) = members["active"]
-        else { throw OAuthError.unexpectedResponse(status: response.status, reason: "the body does not say whether the token is active") }
+        else {
+            throw OAuthError.unexpectedResponse(statusCode: response.status, reason: "the body does not say whether the token is active")
+        }
         return OAuthIntrospection(isActive: isActive, members: members)
     }
 }

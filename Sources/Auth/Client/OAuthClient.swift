@@ -137,7 +137,7 @@ public final class OAuthClient: Sendable {
         let new = try await self.tokens(form)
         // The tokens of another user, client or issuer (OpenID Connect Core, section 12.2).
         guard IDToken(tokens.idToken)?.isSucceeded(by: new.idToken) ?? true else {
-            throw OAuthError.unexpectedResponse(status: 200, reason: "the ID token is another user's, client's or issuer's")
+            throw OAuthError.unexpectedResponse(statusCode: 200, reason: "the ID token is another user's, client's or issuer's")
         }
         return new.completed(by: tokens)
     }
@@ -153,8 +153,8 @@ public final class OAuthClient: Sendable {
             throw OAuthError.unboundToken
         } catch {
             // Some servers refuse with status 200.
-            if let refusal = OAuthRefusal(response.body, status: response.status) { throw OAuthError.refused(refusal) }
-            throw OAuthError.unexpectedResponse(status: response.status, reason: "the body has no tokens of a known type")
+            if let refusal = OAuthRefusal(response.body, statusCode: response.status) { throw OAuthError.refused(refusal) }
+            throw OAuthError.unexpectedResponse(statusCode: response.status, reason: "the body has no tokens of a known type")
         }
     }
 
@@ -168,8 +168,8 @@ public final class OAuthClient: Sendable {
 
         /// The error of a response that is no success.
         var error: OAuthError {
-            if let refusal = OAuthRefusal(body, status: status) { return .refused(refusal) }
-            return .unexpectedResponse(status: status, reason: "the body has no error of OAuth")
+            if let refusal = OAuthRefusal(body, statusCode: status) { return .refused(refusal) }
+            return .unexpectedResponse(statusCode: status, reason: "the body has no error of OAuth")
         }
     }
 

@@ -16,7 +16,7 @@ public enum OAuthError: Error, Sendable {
     /// ``OAuthAuthenticator/Options/resendsRefreshToken``; otherwise it fails with ``signInRequired(_:)``.
     case refreshOutcomeUnknown(any Error)
     /// The response is not one of OAuth: its status, and what is wrong.
-    case unexpectedResponse(status: Int, reason: String)
+    case unexpectedResponse(statusCode: Int, reason: String)
     /// The access token is not bound to the client's key, although it was requested with a proof (RFC 9449, section 5).
     case unboundToken
     /// The server's metadata can't be found or used.
@@ -36,7 +36,7 @@ public enum OAuthError: Error, Sendable {
     /// `isRefusal` of `FleetAuthenticator`.
     public static func isRefusal(_ error: any Error) -> Bool {
         switch error {
-        case OAuthError.refused(let refusal): refusal.status < 500 && refusal.code != .temporarilyUnavailable
+        case OAuthError.refused(let refusal): refusal.statusCode < 500 && refusal.code != .temporarilyUnavailable
         case OAuthError.signInRequired: true
         default: false
         }
@@ -92,21 +92,21 @@ public struct OAuthRefusal: Error, Sendable, Hashable {
     /// The URL of a page about the error (`error_uri`); `nil` without one.
     public let pageURL: String?
     /// The response's status; 0 for a refusal by a redirect.
-    public let status: Int
+    public let statusCode: Int
 
-    init(_ code: Code, explanation: String? = nil, pageURL: String? = nil, status: Int = 0) {
-        (self.code, self.explanation, self.pageURL, self.status) = (code, explanation, pageURL, status)
+    init(_ code: Code, explanation: String? = nil, pageURL: String? = nil, statusCode: Int = 0) {
+        (self.code, self.explanation, self.pageURL, self.statusCode) = (code, explanation, pageURL, statusCode)
     }
 
     /// Reads the body of a response; `nil` if it is none of an error.
-    init?(_ body: Data, status: Int) {
+    init?(_ body: Data, statusCode: Int) {
         struct Members: Decodable {
             let error: String
             let error_description: String?
             let error_uri: String?
         }
         guard let members = try? JSONDecoder().decode(Members.self, from: body) else { return nil }
-        self.init(Code(rawValue: members.error), explanation: members.error_description, pageURL: members.error_uri, status: status)
+        self.init(Code(rawValue: members.error), explanation: members.error_description, pageURL: members.error_uri, statusCode: statusCode)
     }
 }
 
@@ -117,7 +117,7 @@ extension OAuthRefusal: CustomStringConvertible, LocalizedError {
     public var description: String {
         let text = [code.rawValue, explanation].compactMap(\.self).joined(separator: ": ")
         let shown = Redaction.escaped(Redaction.current.url(String(text.unicodeScalars.prefix(500))))
-        return status == 0 ? shown : "\(shown) (status \(status))"
+        return statusCode == 0 ? shown : "\(shown) (status \(statusCode))"
     }
 
     /// The same sentence.

@@ -99,7 +99,7 @@ extension OAuthClient {
         let response = try await client.send(request, named: "POST registration_endpoint")
         guard response.status == 201 || response.status == 200 else { throw response.error }
         guard let registered = try? JSONDecoder().decode(OAuthRegisteredClient.self, from: response.body) else {
-            throw OAuthError.unexpectedResponse(status: response.status, reason: "the body has no client")
+            throw OAuthError.unexpectedResponse(statusCode: response.status, reason: "the body has no client")
         }
         return registered
     }

@@ -46,7 +46,7 @@ extension OAuthClient {
         let response = try await post(form, to: .pushedAuthorization)
         guard response.status == 201 || response.status == 200 else { throw response.error }
         guard let reference = try? JSONDecoder().decode(Reference.self, from: response.body) else {
-            throw OAuthError.unexpectedResponse(status: response.status, reason: "the body has no reference to the request")
+            throw OAuthError.unexpectedResponse(statusCode: response.status, reason: "the body has no reference to the request")
         }
         return reference.request_uri
     }

@@ -52,7 +52,7 @@ extension OAuthClient {
         let response = try await post(form, to: .deviceAuthorization)
         guard response.status == 200 else { throw response.error }
         guard let members = try? JSONDecoder().decode(Members.self, from: response.body) else {
-            throw OAuthError.unexpectedResponse(status: response.status, reason: "the body has no codes")
+            throw OAuthError.unexpectedResponse(statusCode: response.status, reason: "the body has no codes")
         }
         return OAuthDeviceAuthorization(
             userCode: members.user_code, verificationURL: members.verification_uri,

@@ -167,7 +167,7 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
 
     /// Stores the tokens of a sign-in; requests that an interceptor creates from then on use them if it has none, or needs others.
     ///
-    /// - Throws: what the store throws; ``OAuthError/unexpectedResponse(status:reason:)`` for tokens of the type `N_A`.
+    /// - Throws: what the store throws; ``OAuthError/unexpectedResponse(statusCode:reason:)`` for tokens of the type `N_A`.
     public func signIn(with tokens: OAuthTokens) async throws {
         try await store.store(try authenticating(tokens))
         unstored.withLock { $0 = nil }
@@ -217,7 +217,7 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
         }
         do {
             return try authenticating(try await client.refresh(current, scope: options.scope, resources: options.resources))
-        } catch OAuthError.refused(let refusal) where refusal.code == .invalidGrant && refusal.status < 500 {
+        } catch OAuthError.refused(let refusal) where refusal.code == .invalidGrant && refusal.statusCode < 500 {
             return try await request(after: refusal, for: current)
         } catch  where Self.isOutcomeUnknown(error) {
             var tokens = current
@@ -245,7 +245,7 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
     /// Returns tokens with which requests can be authenticated: not those of an exchange for another kind (RFC 8693, section 2.2.1).
     private func authenticating(_ tokens: OAuthTokens) throws(OAuthError) -> OAuthTokens {
         guard !tokens.isForOtherUse else {
-            throw .unexpectedResponse(status: 200, reason: "its token is not one with which requests are authenticated")
+            throw .unexpectedResponse(statusCode: 200, reason: "its token is not one with which requests are authenticated")
         }
         return tokens
     }
@@ -258,7 +258,7 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
         // The response of a gateway, or one of the server that was damaged. With 503 the request was not handled (RFC 9110, section 15.6.4).
         case OAuthError.unexpectedResponse(let status, _): status >= 500 && status != 503 || status < 300
         case OAuthError.refused(let refusal):
-            refusal.status >= 500 && refusal.status != 503 && refusal.code != .temporarilyUnavailable
+            refusal.statusCode >= 500 && refusal.statusCode != 503 && refusal.code != .temporarilyUnavailable
         case OAuthError.unboundToken: true
         default: false
         }

@@ -25,7 +25,7 @@ public enum AWSCredentialsError: Error, Sendable, Hashable {
     case unreachable(String, reason: String)
     /// A service, named with its origin, has answered with this status, and with the code of an error, if it has sent one. A redirect is
     /// among these statuses.
-    case refused(String, status: Int, code: String?)
+    case refused(String, statusCode: Int, code: String?)
     /// The answer of a service, named with its origin, has no credentials, for a reason.
     case invalidResponse(String, reason: String)
     /// The credentials that a service has sent had expired by its clock, at this time.

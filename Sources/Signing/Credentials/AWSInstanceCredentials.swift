@@ -107,7 +107,7 @@ public struct AWSInstanceCredentials: AWSCredentialsProvider {
             guard token.isValid else { throw AWSCredentialsError.invalidResponse(place, reason: "its token can't be sent in a header") }
             let roles = try await endpoints.documents.send(.get, Self.roles, headers: [token])
             if roles.status == 404 { throw AWSCredentialsError.notFound(["the instance has no role"]) }
-            guard roles.status == 200 else { throw AWSCredentialsError.refused(place, status: roles.status, code: nil) }
+            guard roles.status == 200 else { throw AWSCredentialsError.refused(place, statusCode: roles.status, code: nil) }
             guard let role = Self.role(in: roles.body) else {
                 throw AWSCredentialsError.invalidResponse(place, reason: "it has no name of a role")
             }
@@ -128,7 +128,7 @@ public struct AWSInstanceCredentials: AWSCredentialsProvider {
             switch response.status {
             case 200: break
             case 403, 404, 405: throw AWSCredentialsError.notFound(["\(endpoint.place) gives no token (status \(response.status))"])
-            default: throw AWSCredentialsError.refused(endpoint.place, status: response.status, code: nil)
+            default: throw AWSCredentialsError.refused(endpoint.place, statusCode: response.status, code: nil)
             }
             guard let token = String(validating: response.body, as: UTF8.self)?.trimmingBlanks, !token.isEmpty else {
                 throw AWSCredentialsError.invalidResponse(endpoint.place, reason: "it has no token")

@@ -99,11 +99,11 @@ public struct AWSWebIdentityCredentials: AWSCredentialsProvider {
             }
             let place = endpoint.place
             guard let texts else {
-                guard response.status == 200 else { throw AWSCredentialsError.refused(place, status: response.status, code: nil) }
+                guard response.status == 200 else { throw AWSCredentialsError.refused(place, statusCode: response.status, code: nil) }
                 throw AWSCredentialsError.invalidResponse(place, reason: "it is no XML of the service")
             }
             guard response.status == 200 else {
-                throw AWSCredentialsError.refused(place, status: response.status, code: AWSCredentialsError.code(texts["Code"]))
+                throw AWSCredentialsError.refused(place, statusCode: response.status, code: AWSCredentialsError.code(texts["Code"]))
             }
             let names = ["AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"]
             let parts = Dictionary(uniqueKeysWithValues: names.compactMap { name in texts[name].map { (name, $0) } })

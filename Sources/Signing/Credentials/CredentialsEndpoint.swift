@@ -64,7 +64,7 @@ struct CredentialsEndpoint: Sendable {
     /// Sends a request to a path at the URL, and returns a response with the status 200 or one from 400 to 499.
     ///
     /// - Throws: ``AWSCredentialsError/unreachable(_:reason:)``, ``AWSCredentialsError/invalidResponse(_:reason:)`` for a long answer,
-    ///   ``AWSCredentialsError/refused(_:status:code:)`` for other statuses, those of redirects among them; `CancellationError`.
+    ///   ``AWSCredentialsError/refused(_:statusCode:code:)`` for other statuses, those of redirects among them; `CancellationError`.
     func send(
         _ method: HTTPMethod = .get, _ path: String = "", headers: HTTPHeaders = [:], form: [String: String]? = nil
     ) async throws -> Response {
@@ -85,7 +85,7 @@ struct CredentialsEndpoint: Sendable {
         guard let status = response.responseHead?.statusCode else {
             throw AWSCredentialsError.unreachable(place, reason: "the request can't be sent")
         }
-        throw AWSCredentialsError.refused(place, status: status, code: nil)
+        throw AWSCredentialsError.refused(place, statusCode: status, code: nil)
     }
 }
 
@@ -119,11 +119,11 @@ struct CredentialsDocument: Decodable {
     /// - Throws: ``AWSCredentialsError``.
     static func credentials(in response: CredentialsEndpoint.Response, from place: String) throws(AWSCredentialsError) -> AWSCredentials {
         guard let document = try? JSONDecoder().decode(CredentialsDocument.self, from: response.body) else {
-            guard response.status == 200 else { throw .refused(place, status: response.status, code: nil) }
+            guard response.status == 200 else { throw .refused(place, statusCode: response.status, code: nil) }
             throw .invalidResponse(place, reason: "it is no object of JSON")
         }
         guard response.status == 200, document.code.map({ $0 == "Success" }) ?? true else {
-            throw .refused(place, status: response.status, code: AWSCredentialsError.code(document.code))
+            throw .refused(place, statusCode: response.status, code: AWSCredentialsError.code(document.code))
         }
         return try AWSCredentials(document.keys, token: "Token", in: response, from: place)
     }
