@@ -49,8 +49,8 @@ public struct SegmentedDownload: Sendable {
         /// The delays between them double from half a second up to 30 seconds; a `Retry-After` applies instead. A delay of more than an
         /// hour, or one that ends after the deadline of the task (``/CurlewCore/Deadline/current``), is not waited for.
         public var retryLimit = 5
-        /// Called before each delay, on any thread; `nil` by default.
-        public var onWait: (@Sendable (Wait) -> Void)?
+        /// Called before each delay, also one that is too long to be waited for, on any thread; `nil` by default.
+        public var onWait: (@Sendable (RetryWait) -> Void)?
         /// How long a connection may receive nothing before an idle one takes over its segment; 10 seconds by default.
         public var stallTimeout = Duration.seconds(10)
         /// Header fields of each request. Those about ranges, conditions and codings are set by the download.
@@ -64,18 +64,6 @@ public struct SegmentedDownload: Sendable {
 
         /// Creates the defaults.
         public init() {}
-    }
-
-    /// A delay before another attempt.
-    public struct Wait: Sendable {
-        /// What the last attempt has failed with.
-        public let error: any Error
-        /// The number of failures in a row.
-        public let failures: Int
-        /// The delay.
-        public let delay: Duration
-        /// Whether the download waits; if not, because the delay is too long, it fails with the error.
-        public let isWaited: Bool
     }
 
     /// How far a download is.

@@ -356,7 +356,7 @@ final class SegmentedTransfer: Sendable {
             state.sources.indices.contains { $0 != source && state.sources[$0].isUsable && state.sources[$0].notBefore ?? .now <= .now }
         }
         if !hasOther {
-            options.onWait?(SegmentedDownload.Wait(error: error, failures: failures, delay: delay, isWaited: isWaited))
+            options.onWait?(RetryWait(error: error, failures: failures, delay: delay, isWaited: isWaited))
         }
         return isWaited ? delay : nil
     }

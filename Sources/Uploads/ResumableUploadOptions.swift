@@ -49,8 +49,8 @@ extension ResumableUpload {
         /// `RetryPolicy` by default, five times. Its properties count, not its methods; which request failed makes no difference, as the
         /// server is asked for the offset before each attempt. A delay that ends after the deadline is not waited for.
         public var retryPolicy = RetryPolicy(retryLimit: 5)
-        /// Called before each delay with the failure and the delay, on any thread; `nil` by default.
-        public var onRetry: (@Sendable (_ error: any Error, _ delay: Duration) -> Void)?
+        /// Called before each delay, also one that is too long to be waited for, on any thread; `nil` by default.
+        public var onWait: (@Sendable (RetryWait) -> Void)?
         /// The longest time for the upload from its start, pauses included; `nil`, the default, for none but that of the task that starts
         /// it (``/CurlewCore/Deadline/current``).
         public var deadline: Duration?

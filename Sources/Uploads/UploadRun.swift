@@ -184,9 +184,13 @@ struct UploadRun {
         guard isTransient(error), upload != nil || !hasDiscovered || dialect.mayBeginAgain(after: error) else { throw givingUp(error) }
         failures += 1
         let policy = client.options.retryPolicy
-        guard failures <= policy.retryLimit, let delay = delay(after: error, policy) else { throw givingUp(error) }
-        client.options.onRetry?(final(error), delay)
-        try await Task.sleep(for: delay)
+        guard failures <= policy.retryLimit, Deadline.current?.hasPassed != true else { throw givingUp(error) }
+        let seconds = delay(after: error, policy)
+        let duration = Duration.seconds(min(seconds, Double(Int32.max)))
+        let isWaited = seconds <= policy.maximumDelay && Deadline.current.map { duration < $0.remaining } ?? true
+        client.options.onWait?(RetryWait(error: final(error), failures: failures, delay: duration, isWaited: isWaited))
+        guard isWaited else { throw givingUp(error) }
+        try await Task.sleep(for: duration)
     }
 
     /// Returns the error of the upload. One that has other bytes than the file is not continued by the next upload.
@@ -211,8 +215,8 @@ struct UploadRun {
         }
     }
 
-    /// Returns how long to wait after an error; `nil` if that would be too long.
-    private func delay(after error: any Error, _ policy: RetryPolicy) -> Duration? {
+    /// Returns how long to wait after an error, in seconds.
+    private func delay(after error: any Error, _ policy: RetryPolicy) -> TimeInterval {
         let backoff = Backoff(
             first: policy.exponentialBackoffScale, factor: Double(policy.exponentialBackoffBase), limit: policy.maximumDelay)
         var delay = backoff.delay(after: failures - 1, jitter: .random(in: 0.5...1))
@@ -223,9 +227,7 @@ struct UploadRun {
         } else if case CurlewError.transferFailed(let failure) = error, let asked = failure.retryAfter {
             delay = asked.seconds
         }
-        guard delay <= policy.maximumDelay else { return nil }
-        let duration = Duration.seconds(delay)
-        return Deadline.current.map { duration < $0.remaining } ?? true ? duration : nil
+        return delay
     }
 
     private func final(_ error: any Error) -> any Error {

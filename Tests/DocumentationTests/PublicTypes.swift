@@ -55,7 +55,7 @@ let publicTypes: [String: [Any.Type]] = [
         OutgoingExchange.self, PageLocation.self, PaginationError.self, PolicyReport.self, RedirectPolicy.self, Request.self,
         (any RequestAdapter).self, RequestCompression.self,
         (any RequestInterceptor).self, RequestOptions.self, (any RequestRetrier).self, RequestRetryCompletion.self, Retrier.self,
-        RetryAfter.self, RetryDecision.self, RetryPolicy.self, ServerTrustDecision.self, ServerTrustPolicy.self,
+        RetryAfter.self, RetryDecision.self, RetryPolicy.self, RetryWait.self, ServerTrustDecision.self, ServerTrustPolicy.self,
         ServerTrustPolicyManager.self, Session.self, SessionConfiguration.self, SessionDelegate.self, SessionManager.self,
         SessionTask.self, StreamBytes.self, StreamRequest.self, StreamedResponse.self, SuggestedFileName.self,
         TaskDelegate.self, TaskMetrics.self, Timeline.self, (any TokenStore).self, UpgradeError.self, UpgradeRefusal.self,

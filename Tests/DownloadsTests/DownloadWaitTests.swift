@@ -32,7 +32,7 @@ import Testing
             connection.close()
             return nil
         }
-        let waits = Log<SegmentedDownload.Wait>()
+        let waits = Log<RetryWait>()
         await #expect(throws: CurlewError.self) {
             _ = try await download(server) {
                 $0.retryLimit = 1
@@ -52,7 +52,7 @@ import Testing
             // A date counts from the server's own, so that the clocks need not agree.
             .status(503, headers: [ServerField("Retry-After", text), ServerField("Date", "Thu, 01 Jan 1970 00:00:00 GMT")])
         }
-        let waits = Log<SegmentedDownload.Wait>()
+        let waits = Log<RetryWait>()
         await #expect(throws: CurlewError.self) {
             try await withDeadline(.seconds(20)) {
                 _ = try await download(server) { $0.onWait = { waits.append($0) } }

@@ -61,7 +61,7 @@ import Testing
         let options = Self.options { options in
             // Each cut comes after progress.
             options.retryPolicy = RetryPolicy(retryLimit: 1, exponentialBackoffScale: 0.001)
-            options.onRetry = { _, _ in retries.withLock { $0 += 1 } }
+            options.onWait = { _ in retries.withLock { $0 += 1 } }
         }
         let response = try await makeManager().resumableUpload(try file(), to: server.url(), options: options).response
         #expect(server.uploads["/files/1"].map { GeneratedBody().matches($0.bytes) && $0.bytes.count == Self.size } == true)
@@ -294,8 +294,10 @@ import Testing
             entry.method == "PATCH" && number == 1 ? .status(503, headers: [ServerField("Retry-After", "\(seconds)")]) : nil
         }
         let server = try TusServer(settings)
+        let waits = Log<RetryWait>()
         let options = Self.options { options in
             if seconds == 5 { options.deadline = .seconds(4) }
+            options.onWait = { waits.append($0) }
         }
         let upload = makeManager().resumableUpload(try file(1000), to: server.url(), options: options)
         if seconds == 0 {
@@ -303,6 +305,9 @@ import Testing
         } else {
             #expect(try await kind(upload) == .refused)
         }
+        #expect(waits.elements.map(\.delay) == [.seconds(seconds)])
+        #expect(waits.elements.allSatisfy { $0.isWaited == (seconds == 0) && $0.failures == 1 })
+        #expect(waits.elements.allSatisfy { ($0.error as? ResumableUploadError)?.statusCode == 503 })
     }
 
     // A2.2

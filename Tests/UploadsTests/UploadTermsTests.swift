@@ -214,7 +214,7 @@ import Testing
         let options = Self.options { options in
             options.chunkSize = 60_000
             options.deadline = .seconds(10)
-            options.onRetry = { _, _ in retries.withLock { $0 += 1 } }
+            options.onWait = { _ in retries.withLock { $0 += 1 } }
         }
         let upload = makeManager().resumableUpload(try file(), to: server.url(), options: options)
         if arrives {

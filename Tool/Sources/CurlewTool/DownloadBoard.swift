@@ -55,7 +55,7 @@ final class DownloadBoard: @unchecked Sendable {  // the state is guarded by a l
     }
 
     /// Prints why a download waits, or does not.
-    func wait(_ number: Int, _ wait: SegmentedDownload.Wait, limit: Int) {
+    func wait(_ number: Int, _ wait: RetryWait, limit: Int) {
         lock.withLock {
             guard let entry = entries[number] else { return }
             erase()
