@@ -19,11 +19,15 @@ public import CoreMetrics
 /// | `curlew.request.phase.duration` | `Timer` | `curlew.phase` (`dns`, `connect`, `tls`, `first_byte`), `server.address`, `server.port` |
 /// | `curlew.request.cache` | `Counter` | `curlew.cache.outcome` (`hit`, `revalidated`, `stale`, `miss`, `bypass`), `curlew.cache.reason` (those of `CacheReason`) |
 /// | `curlew.policy.events` | `Counter` | `curlew.policy`, `curlew.policy.action`, `curlew.policy.phase`, `curlew.policy.name`; of CurlewResilience |
-/// | `curlew.request.dropped.handlers` | `Counter` | none; always 0 |
+/// | `curlew.request.dropped.handlers` | `Counter` | none |
 /// | `http.client.active_requests` | `Meter` | `http.request.method`, `server.address`, `server.port`; opt-in |
 /// | `http.client.request.body.size`, `http.client.response.body.size` | `Recorder`, bytes | as the duration; opt-in |
 /// | `http.client.open_connections` | `Meter` | `http.connection.state` (`active`, `idle`), `server.address`, `server.port`; opt-in |
 /// | `http.client.connection.duration` | `Timer` | `server.address`, `server.port`, `network.protocol.version`; opt-in |
+///
+/// `curlew.request.dropped.handlers` counts handlers that were released without having been called. A request calls each of its handlers
+/// once, however it ends, so that the counter is always 0: it is recorded so that a dashboard or an alert can have that promise as a query,
+/// which without a series has no value.
 ///
 /// A metric's dimensions always have the same names, as Prometheus requires; an absent status, error or version is empty. The
 /// number of series is bounded: no path or query is a dimension, unknown methods are `_OTHER`, and origins after the 256th are counted

@@ -74,7 +74,7 @@ final class MetricsRecorder: Sendable {
             defer { state.hasBegun = true }
             return !state.hasBegun
         }
-        // Handlers are never dropped; the counter is there for dashboards that ask for it.
+        // Handlers are never dropped; the series exists so that dashboards and alerts can ask for it.
         if isFirst { Counter(label: "curlew.request.dropped.handlers", dimensions: [], factory: factory).increment(by: 0) }
         // Made without the lock, as that calls the user's factory; of two that are made at once the first counts.
         guard let server, state.withLock({ $0.servers.count }) < Self.largestNumberOfOrigins else {
