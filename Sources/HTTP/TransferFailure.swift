@@ -154,3 +154,10 @@ extension TransferFailure: LineConvertible {
         return Redaction.escaped(request?.failing(because: text) ?? text)
     }
 }
+
+// MARK: - LocalizedError
+
+extension TransferFailure: LocalizedError {
+    /// The description.
+    public var errorDescription: String? { description }
+}

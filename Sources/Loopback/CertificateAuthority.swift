@@ -173,9 +173,12 @@ public struct ServerTLS: Sendable {
 }
 
 /// Why TLS is not possible, or a certificate could not be made.
-public struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
+public struct TLSError: LocalizedError, Sendable, Hashable, CustomStringConvertible {
     /// The reason.
     public let description: String
+
+    /// The same text.
+    public var errorDescription: String? { description }
 
     init(_ description: String) {
         self.description = description

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A failed call of the sockets API.
-public struct SocketError: Error, Sendable, CustomStringConvertible {
+public struct SocketError: LocalizedError, Sendable, CustomStringConvertible {
     /// The function that failed, such as `bind`.
     public let function: String
     /// The value of `errno`.
@@ -16,6 +16,9 @@ public struct SocketError: Error, Sendable, CustomStringConvertible {
     public var description: String {
         "\(function): \(String(cString: strerror(code)))"
     }
+
+    /// The same text.
+    public var errorDescription: String? { description }
 }
 
 /// A connected TCP socket.

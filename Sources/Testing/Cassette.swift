@@ -165,9 +165,12 @@ public final class Cassette: Sendable {
 }
 
 /// A cassette can't be read, or an exchange not be recorded.
-public struct CassetteError: Error, Sendable, Hashable, CustomStringConvertible {
+public struct CassetteError: LocalizedError, Sendable, Hashable, CustomStringConvertible {
     /// Which file or exchange, and why.
     public let description: String
+
+    /// The same text.
+    public var errorDescription: String? { description }
 
     init(_ description: String) {
         self.description = description

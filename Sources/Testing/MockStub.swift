@@ -45,7 +45,7 @@ extension MockStub: CustomStringConvertible {
 }
 
 /// No stub of a ``MockTransport`` matches a request, or no stored exchange of a `ReplayTransport`.
-public struct UnmatchedRequest: Error, Sendable, CustomStringConvertible {
+public struct UnmatchedRequest: LocalizedError, Sendable, CustomStringConvertible {
     /// The method and the URL of the request, redacted.
     public let request: String
     /// What there is, a line each, redacted.
@@ -58,4 +58,7 @@ public struct UnmatchedRequest: Error, Sendable, CustomStringConvertible {
         guard !candidates.isEmpty else { return "No \(kind) matches \(request): there is none" }
         return "No \(kind) matches \(request). There are:" + candidates.enumerated().map { "\n  \($0 + 1). \($1)" }.joined()
     }
+
+    /// The same text.
+    public var errorDescription: String? { description }
 }

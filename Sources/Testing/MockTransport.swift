@@ -183,7 +183,7 @@ public final class MockTransport: Transport {
 }
 
 /// The requests for which a test has waited were not received in time.
-public struct MockWaitTimedOut: Error, Sendable, CustomStringConvertible {
+public struct MockWaitTimedOut: LocalizedError, Sendable, CustomStringConvertible {
     /// The number of requests that were expected.
     public let expected: Int
     /// The requests that were received.
@@ -194,4 +194,7 @@ public struct MockWaitTimedOut: Error, Sendable, CustomStringConvertible {
         let list = requests.map { "\n  \($0)" }.joined()
         return "\(expected) requests were expected, \(requests.count) have come\(requests.isEmpty ? "" : ":")\(list)"
     }
+
+    /// The same text.
+    public var errorDescription: String? { description }
 }

@@ -143,9 +143,12 @@ public final class MockWebSocket: Sendable {
 }
 
 /// What a client has sent to a ``MockWebSocket`` violates the protocol, or ends too early.
-public struct MockWebSocketError: Error, Sendable, Hashable, CustomStringConvertible {
+public struct MockWebSocketError: LocalizedError, Sendable, Hashable, CustomStringConvertible {
     /// What is wrong.
     public let description: String
+
+    /// The same text.
+    public var errorDescription: String? { description }
 
     init(_ reason: String) {
         description = "What the client has sent \(Redaction.escaped(reason))"

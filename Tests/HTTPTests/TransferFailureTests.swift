@@ -37,6 +37,7 @@ import Testing
                 == "Nothing came (idleTimeout while receivingBody, http://example.org/, libcurl code 28, 7 body bytes received)")
         let ours = TransferFailure(kind: .queueTimeout, url: "http://example.org/", phase: .queued, message: "No connection")
         #expect(ours.description == "No connection (queueTimeout while queued, http://example.org/, 0 body bytes received)")
+        #expect(ours.errorDescription == ours.description)
     }
 
     @Test("the five timeouts are timeouts, other kinds are not")

@@ -39,6 +39,7 @@ import Testing
         #expect(first.waitForConnectionsToClose())
         let refusal = #expect(throws: SocketError.self) { try LoopbackServer(port: UInt16(first.port)) { _, _ in .ok("x") } }
         #expect(refusal?.function == "bind" && refusal?.code == EADDRINUSE)
+        #expect(refusal?.errorDescription == refusal?.description)
         first.stop()
         let second = try LoopbackServer(port: UInt16(first.port)) { _, _ in .ok("second") }
         #expect(second.port == first.port)

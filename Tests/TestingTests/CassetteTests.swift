@@ -234,7 +234,7 @@ import Testing
     @Test("damaged files are named") func damage() throws {
         try directory.write(Data("{".utf8), to: "0001-GET.json")
         let error = #expect(throws: CassetteError.self) { try Cassette(directory: directory.url) }
-        #expect(error?.description.hasPrefix("0001-GET.json: ") == true)
+        #expect(error?.description.hasPrefix("0001-GET.json: ") == true && error?.errorDescription == error?.description)
         let outside = #"{"version": 1, "request": {"method": "GET", "url": "http://h/", "headers": [], "body": "../x"}}"#
         try directory.write(Data(outside.utf8), to: "0001-GET.json")
         #expect(throws: CassetteError.self) { try Cassette(directory: directory.url) }

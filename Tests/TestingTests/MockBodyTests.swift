@@ -125,5 +125,6 @@ import Testing
             try await mock.waitForRequests(2, timeout: .milliseconds(20))
         }
         #expect("\(try #require(error))" == "2 requests were expected, 1 have come:\n  GET https://files.example.org/one")
+        #expect(error?.errorDescription == error?.description)
     }
 }

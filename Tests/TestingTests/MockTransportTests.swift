@@ -131,6 +131,7 @@ import Testing
                   1. GET /users/{id}, with Authorization (used 0 times)
                   2. POST /users, a form with name (used 0 times)
                 """)
+        #expect(error.errorDescription == error.description)
         #expect(mock.unmatchedRequests.map(\.path) == ["/nothing"])
         for text in ["\(mock.requests)", String(reflecting: mock.requests), "\(mock.requests[0].customMirror.children.map { $0 })"] {
             #expect(!text.contains("s3cret"))

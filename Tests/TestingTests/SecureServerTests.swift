@@ -128,7 +128,8 @@ import Testing
         var dumped = ""
         dump(ServerTLS(identity), to: &dumped)
         #expect(!dumped.contains("PRIVATE KEY"))
-        #expect(throws: TLSError.self) { try authority.issue("a,DNS:b") }
+        let error = #expect(throws: TLSError.self) { try authority.issue("a,DNS:b") }
+        #expect(error?.errorDescription == error?.description)
         #expect(throws: TLSError.self) { try LoopbackServer(tls: ServerTLS(ServerIdentity(chain: "", key: ""))) { _, _ in nil } }
     }
 }
