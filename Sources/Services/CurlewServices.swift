@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+@_exported import CurlewCache
+@_exported import CurlewCookies
 @_exported import CurlewCore
 @_exported import CurlewEncoding
 @_exported import CurlewHTTP

@@ -35,6 +35,13 @@ import Testing
         await operation.reach(.finished)
     }
 
+    @Test("the module shows the caches and cookies of its sessions' configurations") func exports() {
+        var configuration = SessionConfiguration()
+        configuration.cache = ResponseCache.memory()
+        configuration.cookies = CookieStore()
+        #expect(configuration.cache != nil && configuration.cookies != nil)
+    }
+
     @Test("the deadline of an operation's options counts from its start") func deadline() async throws {
         defer { gate.open() }
         let server = try makeServer()

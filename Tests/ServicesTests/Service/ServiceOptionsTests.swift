@@ -54,6 +54,13 @@ import Testing
 
     private static let soon = RequestOptions(deadline: .milliseconds(250))
 
+    @Test func theModuleShowsCachesAndCookies() {
+        var configuration = SessionConfiguration()
+        configuration.cache = ResponseCache.memory()
+        configuration.cookies = CookieStore()
+        #expect(configuration.cache != nil && configuration.cookies != nil)
+    }
+
     @Test func deadlineEndsARequest() async throws {
         defer { gate.open() }
         let server = try makeServer()
