@@ -44,6 +44,13 @@ import Testing
         #expect(state.admit(at: .seconds(4)).admission == .refused(retryAfter: .seconds(9)))
     }
 
+    @Test("a jitter that is no number lengthens nothing", arguments: [(.nan, 1), (0.2, .nan)] as [(Double, Double)])
+    func noNumber(jitter: Double, random: Double) {
+        var state = Self.breaker { $0.jitter = jitter }
+        for _ in 0..<4 { _ = Self.call(&state, .failure, at: .seconds(1), random: random) }
+        #expect(state.admit(at: .seconds(4)).admission == .refused(retryAfter: .seconds(7)))
+    }
+
     @Test("half-open, it sends the trials and no more; if they succeed it closes") func trials() {
         var state = Self.breaker()
         for _ in 0..<4 { _ = Self.call(&state, .failure) }

@@ -111,6 +111,22 @@ import Testing
         }
     }
 
+    @Test("any backoff and tolerance keep the limit within its bounds", arguments: [-.infinity, -1, 0, 2, .infinity, .nan] as [Double])
+    func factors(_ factor: Double) {
+        let limits = [
+            ConcurrencyLimiter.Limit.additive(initial: 10, minimum: 2, maximum: 12, backoff: factor, timeout: .seconds(1)),
+            .gradient(initial: 10, minimum: 2, maximum: 12, tolerance: factor),
+        ]
+        for limit in limits {
+            var state = ConcurrencyLimiterState(ConcurrencyLimiter(limit))
+            for number in 0..<10 as Range<UInt64> { _ = state.arrive(number) }
+            for result in [ConcurrencyLimiterState.Result.success, .dropped, .success] {
+                _ = state.leave(result, after: .seconds(2))
+                #expect((2...12).contains(state.limit))
+            }
+        }
+    }
+
     @Test("a change that another process has published counts for a day at most", arguments: ["NaN", "-Inf", "Inf"])
     func changeDuration(_ seconds: String) throws {
         let decoder = JSONDecoder()
@@ -175,6 +191,12 @@ import Testing
         #expect(state.withdraw(at: .zero) == false)
         for _ in 0..<2 { state.noteResult(isFailure: false) }
         #expect(state.withdraw(at: .zero) == true)
+    }
+
+    @Test("any part is a percentile", arguments: [-1, 0.5, 2, .infinity, .nan] as [Double]) func percentiles(_ part: Double) {
+        var state = HedgingState(Hedging(after: .percentile(part)))
+        for _ in 0..<50 { state.responded(after: .milliseconds(10)) }
+        #expect(state.requestBegins(at: .zero).map { $0 >= .milliseconds(10) && $0 < .milliseconds(20) } == true)
     }
 
     @Test("hedges are five in a hundred, after the 95th percentile") func hedging() throws {

@@ -31,7 +31,8 @@ struct AdaptiveLimit: Sendable {
         case .additive(_, let minimum, let maximum, let backoff, let timeout):
             guard result != .ignored else { return }
             if result == .dropped || latency > timeout {
-                limit = (limit * min(max(backoff, 0.1), 1)).rounded(.down)
+                // Unlike `max` and `min`, these do not pass a NaN on: it counts as the least.
+                limit = (limit * Double.minimum(Double.maximum(backoff, 0.1), 1)).rounded(.down)
             } else if Double(inFlight * 2) >= limit {
                 limit += 1
             }
@@ -54,7 +55,7 @@ struct AdaptiveLimit: Sendable {
         if longLatency / latency > 2 { longLatency *= 0.95 }
         // Requests that do not use the limit say nothing about it.
         guard Double(inFlight) >= limit / 2 else { return }
-        let gradient = min(max(tolerance * longLatency / latency, 0.5), 1)
+        let gradient = Double.minimum(Double.maximum(tolerance * longLatency / latency, 0.5), 1)
         limit = limit * (1 - Self.smoothing) + (limit * gradient + Self.serverQueue) * Self.smoothing
     }
 

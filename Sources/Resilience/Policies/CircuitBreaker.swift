@@ -140,7 +140,8 @@ public struct CircuitBreakerState: Sendable {
         window = CallWindow(breaker.window)
         settings = Settings(
             failureRate: min(max(breaker.failureRate, 0.000_001), 1), slowCallRate: min(max(breaker.slowCallRate, 0.000_001), 1),
-            jitter: min(max(breaker.jitter, 0), 1), slowCallDuration: breaker.slowCallDuration,
+            // NaN, which `min` and `max` pass on, counts as 0.
+            jitter: Double.minimum(Double.maximum(breaker.jitter, 0), 1), slowCallDuration: breaker.slowCallDuration,
             openDuration: max(breaker.openDuration, .zero),
             minimumCalls: UInt32(clamping: max(min(breaker.minimumCalls, window.capacity ?? .max), 1)),
             trialCalls: max(breaker.trialCalls, 1))
@@ -215,7 +216,7 @@ public struct CircuitBreakerState: Sendable {
 
     private mutating func open(at now: Duration, random: Double) -> Change {
         let change = enter(.open)
-        opensUntil = now + settings.openDuration * (1 + settings.jitter * min(max(random, 0), 1))
+        opensUntil = now + settings.openDuration * (1 + settings.jitter * Double.minimum(Double.maximum(random, 0), 1))
         return change
     }
 

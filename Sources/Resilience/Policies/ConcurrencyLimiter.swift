@@ -15,9 +15,11 @@ public struct ConcurrencyLimiter: Sendable {
         /// A fixed number; 1 or more.
         case fixed(Int)
         /// Grows by one while responses are good, and shrinks to `backoff` of itself after one that was dropped (``PolicyOutcome`` with an
-        /// error of the host, or a status 429, 503 or 504), or took longer than `timeout`.
+        /// error of the host, or a status 429, 503 or 504), or took longer than `timeout`. The backoff is clamped to 0.1...1; NaN
+        /// counts as 0.1.
         case additive(initial: Int, minimum: Int, maximum: Int, backoff: Double, timeout: Duration)
-        /// Follows the ratio of the long-term to the present latency, with `tolerance`: shrinks when responses become slow.
+        /// Follows the ratio of the long-term to the present latency, with `tolerance`: shrinks when responses become slow. A tolerance
+        /// below 0, and NaN, counts as 0.
         case gradient(initial: Int, minimum: Int, maximum: Int, tolerance: Double)
 
         /// The defaults of Netflix's AIMDLimit: 20 at first, 20 to 200, a backoff of 0.9, a timeout of 5 seconds.

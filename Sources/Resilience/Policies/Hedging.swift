@@ -107,7 +107,9 @@ struct LatencyHistogram: Sendable {
     /// The upper end of the bucket below which that part of the latencies is.
     mutating func percentile(_ part: Double) -> Duration {
         guard total > 0 else { return .zero }
-        let wanted = max(Int((Double(total) * min(max(part, 0), 1)).rounded(.up)), 1)
+        // NaN, which `min` and `max` pass on, counts as 1: all of them.
+        let part = Double.maximum(Double.minimum(part, 1), 0)
+        let wanted = max(Int((Double(total) * part).rounded(.up)), 1)
         while below < wanted, cursor + 1 < buckets.count {
             cursor += 1
             below += Int(buckets[cursor])
