@@ -62,9 +62,9 @@ extension OAuthClient {
     ///   - resources: the URLs of the resources for which access tokens are to be (RFC 8707).
     ///   - path: the path of the redirect, as it is registered with the server; its port is any.
     ///   - parameters: further ones of the request, such as `prompt` or `login_hint`.
-    ///   - timeout: how long the user may take; 5 minutes by default.
+    ///   - timeout: how long the user may take once `open` has returned; 5 minutes by default.
     ///   - page: what the browser shows at the end, HTML of at most 16 KiB.
-    ///   - open: opens a URL in the user's browser.
+    ///   - open: opens a URL in the user's browser, and returns without waiting for it: the redirect is answered afterwards.
     /// - Throws: as ``OAuthAuthorization/tokens(from:)``; ``OAuthError/timedOut(after:)``; what `open` throws.
     public func signIn(
         scope: [String] = [], resources: [String] = [], path: String = "/callback", parameters: [String: String] = [:],
