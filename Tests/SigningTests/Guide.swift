@@ -12,6 +12,16 @@ func makeManager(from provider: any AWSCredentialsProvider = AWSCredentialsChain
 }
 // end
 
+// snippet: objects
+func put(_ file: URL, at url: String, with manager: SessionManager) async throws {
+    _ = try await manager.upload(file, to: url, method: .put).validate().serializingData().value
+}
+
+func get(_ url: String, with manager: SessionManager) async throws -> Data {
+    try await manager.request(url).validate().serializingData().value
+}
+// end
+
 // snippet: link
 func link(to key: String, from provider: any AWSCredentialsProvider = AWSCredentialsChain()) async throws -> String {
     let signer = AWSSignatureV4(service: "s3", region: "eu-central-1")

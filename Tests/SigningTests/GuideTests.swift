@@ -35,6 +35,13 @@ import Testing
         try await store(rows, size: 5, at: server.url("/bucket/rows"), with: makeManager(from: Self.credentials), signer: signer)
         #expect(server.requests.first?.header("X-Amz-Decoded-Content-Length") == "5")
         #expect(server.requests.first?.body.firstRange(of: Data("\r\nabcde\r\n0;chunk-signature=".utf8)) != nil)
+        let directory = try TemporaryDirectory()
+        let file = directory.file("object")
+        try Data("abc".utf8).write(to: file)
+        let manager = makeManager(from: Self.credentials)
+        try await put(file, at: server.url("/bucket/object"), with: manager)
+        #expect(try await get(server.url("/bucket/object"), with: manager).isEmpty)
+        #expect(server.requests.suffix(2).map { "\($0.method) \($0.body.count)" } == ["PUT 3", "GET 0"])
     }
 
     // A3.4
