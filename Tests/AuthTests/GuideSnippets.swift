@@ -6,7 +6,9 @@ import CurlewHTTP
 import CurlewSigning
 
 // snippet: tool
-func makeTool(_ client: OAuthClient, keepingTokensIn file: URL, open: (String) async throws -> Void) async throws -> SessionManager {
+func makeTool(
+    _ client: OAuthClient, keepingTokensIn file: URL, open: @escaping @Sendable (String) async throws -> Void
+) async throws -> SessionManager {
     let authenticator = OAuthAuthenticator(client, store: .file(file))
     if try await authenticator.store.credential() == nil {
         try await authenticator.signIn(with: client.signIn(scope: ["notes"], open: open))

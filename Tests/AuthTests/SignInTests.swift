@@ -195,6 +195,31 @@ import Testing
         #expect(page.elements.last?.contains("You can close this page.") == true)
     }
 
+    @Test func `opening may wait for the answer, and fail before it`() async throws {
+        struct NoBrowser: Error {}
+        let server = try AuthorizationServer()
+        defer { server.stop() }
+        let browser = SessionManager(configuration: makeConfiguration())
+        let cancelled = Gate()
+        let tokens = try await server.client().signIn(timeout: .seconds(30)) { url in
+            let sent = try items(url)
+            _ = try await browser.request("\(sent["redirect_uri"] ?? "")?code=c&state=\(sent["state"] ?? "")").validate().serializingData()
+                .value
+            // As long as the browser is open.
+            do { try await Task.sleep(for: .seconds(3600)) } catch { cancelled.open() }
+        }
+        #expect(tokens.accessToken == "a1")
+        #expect(await cancelled.wait())
+        await #expect(throws: NoBrowser.self) { try await server.client().signIn { _ in throw NoBrowser() } }
+        let late = await AuthTests.error {
+            try await server.client().signIn(timeout: .milliseconds(50)) { _ in try await Task.sleep(for: .seconds(3600)) }
+        }
+        guard case OAuthError.timedOut? = late else {
+            Issue.record("\(String(describing: late))")
+            return
+        }
+    }
+
     #if os(Linux)
     @Test func `a socket that accepts no connections ends the sign-in`() async throws {
         let listener = try RedirectListener()

@@ -62,14 +62,15 @@ extension OAuthClient {
     ///   - resources: the URLs of the resources for which access tokens are to be (RFC 8707).
     ///   - path: the path of the redirect, as it is registered with the server; its port is any.
     ///   - parameters: further ones of the request, such as `prompt` or `login_hint`.
-    ///   - timeout: how long the user may take once `open` has returned; 5 minutes by default.
+    ///   - timeout: how long the user may take, from the call of `open` on; 5 minutes by default.
     ///   - page: what the browser shows at the end, HTML of at most 16 KiB.
-    ///   - open: opens a URL in the user's browser, and returns without waiting for it: the redirect is answered afterwards.
-    /// - Throws: as ``OAuthAuthorization/tokens(from:)``; ``OAuthError/timedOut(after:)``; what `open` throws.
+    ///   - open: opens a URL in the user's browser, in a task of its own. It may wait for the browser: when the answer is there, or the time
+    ///     is over, the task is cancelled and not waited for.
+    /// - Throws: as ``OAuthAuthorization/tokens(from:)``; ``OAuthError/timedOut(after:)``; what `open` throws before the answer.
     public func signIn(
         scope: [String] = [], resources: [String] = [], path: String = "/callback", parameters: [String: String] = [:],
         timeout: Duration = .seconds(300), page: String = "<!doctype html><title>Signed in</title><p>You can close this page.",
-        open: (_ url: String) async throws -> Void
+        open: @escaping @Sendable (_ url: String) async throws -> Void
     ) async throws -> OAuthTokens {
         let listener: RedirectListener
         do throws(SystemError) {
@@ -79,12 +80,33 @@ extension OAuthClient {
         }
         let authorization = try await authorization(
             redirectingTo: "http://127.0.0.1:\(listener.port)\(path)", scope: scope, resources: resources, parameters: parameters)
-        try await open(authorization.url)
         // Other programs of this computer may send requests, too, which end nothing.
         let (prefix, state) = (path + "?", authorization.state)
-        let target = try await listener.target(within: timeout, page: String(page.unicodeScalars.prefix(16 << 10))) { target in
-            guard target.hasBytePrefix(prefix), let items = try? OAuthAuthorization.items(of: target) else { return false }
-            return items["state"]?.hasSameBytes(as: state) == true
+        let listening = Task {
+            try await listener.target(within: timeout, page: String(page.unicodeScalars.prefix(16 << 10))) { target in
+                guard target.hasBytePrefix(prefix), let items = try? OAuthAuthorization.items(of: target) else { return false }
+                return items["state"]?.hasSameBytes(as: state) == true
+            }
+        }
+        let failure = Lock<(any Error)?>(nil)
+        let opening = Task {
+            do {
+                try await open(authorization.url)
+            } catch {
+                failure.withLock { $0 = error }
+                listening.cancel()
+            }
+        }
+        defer { opening.cancel() }
+        let target: String
+        do {
+            target = try await withTaskCancellationHandler {
+                try await listening.value
+            } onCancel: {
+                listening.cancel()
+            }
+        } catch {
+            throw failure.withLock { $0 } ?? error
         }
         return try await authorization.tokens(from: target)
     }
