@@ -68,6 +68,24 @@ import Testing
     }
 
     // U2.4
+    @Test func `the server's close code is known as soon as receiving fails because of it`() async throws {
+        let server = try makeSocketServer { peer in
+            _ = try peer.receive()
+            try peer.sendClose(4001, "why")
+            _ = try peer.receive()
+        }
+        defer { server.stop() }
+        // The end of the task may come at the same time.
+        for _ in 1...20 {
+            let task = try task(server)
+            task.resume()
+            try await task.send(.string("go"))
+            #expect(await failureCode { try await task.receive() } == .networkConnectionLost)
+            #expect((task.closeCode, task.closeReason) == (.other(4001), Data("why".utf8)))
+        }
+    }
+
+    // U2.4
     @Test func `the close code and reason of the program are sent, and those of the server's answer shown`() async throws {
         let frames = Log<String>()
         let server = try makeSocketServer { peer in

@@ -23,15 +23,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
         case string(String)
     }
 
-    private struct Closing {
-        var maximumMessageSize = 1 << 20
-        var code = CloseCode.invalid
-        var reason: Data?
-    }
-
     private let protocols: [String]
     private let link = SocketLink()
-    private let closing = Lock(Closing())
+    private let largestMessage = Lock(1 << 20)
     /// `nil` before the start.
     private let handshakes = Lock<WebSocketHandshakes?>(nil)
 
@@ -46,15 +40,16 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
     /// `URLError.dataLengthExceedsMaximum`, and the server gets the code ``CloseCode/messageTooBig``. To be set before
     /// ``resume()``.
     open var maximumMessageSize: Int {
-        get { closing.withLock { $0.maximumMessageSize } }
-        set { closing.withLock { $0.maximumMessageSize = max(newValue, 0) } }
+        get { largestMessage.withLock { $0 } }
+        set { largestMessage.withLock { $0 = max(newValue, 0) } }
     }
 
-    /// The code of the server's close frame; ``CloseCode/invalid`` before it, and if the connection ended without one.
-    open var closeCode: CloseCode { closing.withLock { $0.code } }
+    /// The code of the server's close frame; ``CloseCode/invalid`` before it, and if the connection ended without one. Known when
+    /// ``receive()`` fails because of it.
+    open var closeCode: CloseCode { (link.socket?.peerClosure).map { CloseCode($0.code) } ?? .invalid }
 
     /// The reason in the server's close frame, in UTF-8; `nil` before it, and without one.
-    open var closeReason: Data? { closing.withLock { $0.reason } }
+    open var closeReason: Data? { (link.socket?.peerClosure).flatMap(\.reasonBytes) }
 
     /// The number of bytes of the messages that were written to the network, before compression.
     open override var countOfBytesSent: Int64 { link.socket?.messageBytes.sent ?? 0 }
@@ -207,10 +202,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
         var outcome = Outcome()
         switch result {
         case .success(let closure):
-            let (code, reason) = (CloseCode(closure.code), closure.reason.isEmpty ? nil : Data(closure.reason.utf8))
-            closing.withLock { ($0.code, $0.reason) = (code, reason) }
             notify { (delegate: any URLSessionWebSocketDelegate, task) in
-                delegate.urlSession(task.session, webSocketTask: self, didCloseWith: code, reason: reason)
+                let code = CloseCode(closure.code)
+                delegate.urlSession(task.session, webSocketTask: self, didCloseWith: code, reason: closure.reasonBytes)
             }
         case .failure(let error):
             outcome.error = shown(error)
@@ -225,6 +219,11 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
     private func shown(_ error: any Error) -> any Error { URLError.of(webSocket: error, self) }
 
     private func shown<Value>(_ result: Result<Value, any Error>) -> Result<Value, any Error> { result.mapError { shown($0) } }
+}
+
+extension WebSocketClosure {
+    /// `nil` without a reason.
+    fileprivate var reasonBytes: Data? { reason.isEmpty ? nil : Data(reason.utf8) }
 }
 
 extension WebSocketMessage {
