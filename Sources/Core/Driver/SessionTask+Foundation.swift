@@ -5,13 +5,6 @@ import CurlewHTTP
 // What programs know of the tasks of Foundation's sessions.
 
 extension SessionTask {
-    /// The priority of a task whose ``priority`` was not set: 0.5.
-    public static let defaultPriority: Float = 0.5
-    /// A low ``priority``: 0.25.
-    public static let lowPriority: Float = 0.25
-    /// A high ``priority``: 0.75.
-    public static let highPriority: Float = 0.75
-
     /// Why the task has failed; `nil` while it has not completed, and if its transfer has succeeded. What validators and serializers reject,
     /// and the file that can't be moved to its destination, are errors of the request: ``TaskDelegate/error``.
     public var error: (any Error)? {
@@ -23,12 +16,6 @@ extension SessionTask {
     public var taskDescription: String? {
         get { values.withLock { $0.description } }
         set { values.withLock { $0.description = newValue } }
-    }
-
-    /// A number from 0 to 1 that the program may set and read. It has no effect: ``RequestOptions/priority`` has.
-    public var priority: Float {
-        get { values.withLock { $0.priority } }
-        set { values.withLock { $0.priority = newValue } }
     }
 
     /// The progress of sending the body of an upload, or of receiving the body of a response, in bytes; the total is −1 while it is unknown.

@@ -57,7 +57,6 @@ public final class SessionTask: Sendable {
         var driver: RequestDriver?
         var outcome: Outcome?
         var description: String?
-        var priority = SessionTask.defaultPriority
     }
 
     /// The number that identifies the task in its session.

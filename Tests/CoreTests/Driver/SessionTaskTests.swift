@@ -61,10 +61,9 @@ import Testing
         var names = [tasks[0]: "first", tasks[1]: "second"]
         names[tasks[0]] = "third"
         #expect(names == [tasks[0]: "third", tasks[1]: "second"])
-        #expect(tasks[0].taskDescription == nil && tasks[0].priority == SessionTask.defaultPriority)
+        #expect(tasks[0].taskDescription == nil)
         tasks[0].taskDescription = "text"
-        tasks[0].priority = SessionTask.highPriority
-        #expect(tasks.map(\.taskDescription) == ["text", nil] && tasks.map(\.priority) == [0.75, 0.5])
+        #expect(tasks.map(\.taskDescription) == ["text", nil])
     }
 
     @Test("a task's error is that of its transfer, and not of validation")
