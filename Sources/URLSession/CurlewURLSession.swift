@@ -4,7 +4,7 @@
 // names; what has no session in it stays Foundation's. Core is not re-exported, so that none of its names is ambiguous with a program's.
 @_exported import CurlewURLLoading
 
-@_exported import struct CurlewCore.ClientIdentity
 @_exported import var CurlewCore.NSURLAuthenticationMethodClientCertificate
 @_exported import var CurlewCore.NSURLAuthenticationMethodServerTrust
+@_exported import struct CurlewTransport.ClientCertificate
 @_exported import struct CurlewTransport.ServerTrust

@@ -44,7 +44,6 @@ let publicTypes: [String: [Any.Type]] = [
         (any AsyncRequestAdapter).self, (any AsyncRequestInterceptor).self, (any AsyncRequestRetrier).self,
         (any AuthenticationCredential).self, AuthenticationError.self, (any Authenticator).self, BodyStream.self, ChallengeDecision.self,
         (any CompletedResponse).self,
-        ClientIdentity.self,
         ConnectionLostRetryPolicy.self, (any ContextCarrier).self, CurlewInfo.self, DataRequest.self, Deadline.self,
         DefaultDataResponse.self, DefaultDownloadResponse.self, DownloadRequest.self, (any DownloadedResponse).self,
         (any EventMonitor).self, ExchangeCompletion.self,

@@ -22,7 +22,7 @@ import Testing
     private static let method = "NSURLAuthenticationMethodClientCertificate"
     private static let versions: [ServerTLS.Version] = [.v1_2, .v1_3]
 
-    private func identity(_ name: String, of authority: CertificateAuthority? = nil) throws -> ClientIdentity {
+    private func identity(_ name: String, of authority: CertificateAuthority? = nil) throws -> ClientCertificate {
         let identity = try (authority ?? clients).issue(name, usage: .client)
         return .pem(Data(identity.chain.utf8), key: Data(identity.key.utf8))
     }
@@ -56,7 +56,7 @@ import Testing
         return manager
     }
 
-    private func manager(with identity: ClientIdentity) -> SessionManager {
+    private func manager(with identity: ClientCertificate) -> SessionManager {
         manager { _ in (.useCredential, URLCredential(identity: identity)) }
     }
 
@@ -98,7 +98,7 @@ import Testing
     func `PEM and PKCS 12 are presented, from memory and files, with and without a password`(version: String?) async throws {
         let authority = try await TLSAuthority.shared()
         let (certificate, key) = (authority.path("client.pem"), authority.path("client.key"))
-        let forms: [ClientIdentity] = [
+        let forms: [ClientCertificate] = [
             .pem(file: certificate, keyFile: key),
             .pem(try authority.data("client.pem"), key: try authority.data("client.encrypted"), password: "secret"),
             .pkcs12(file: authority.path("client.p12"), password: "secret"),
@@ -149,7 +149,7 @@ import Testing
         let server = try makeServer(version)
         let failures = Log<Int>()
         let (ada, stranger) = (try identity("Ada"), try identity("Ada", of: CertificateAuthority(name: "Strangers")))
-        let unusable = ClientIdentity.pem(Data("no PEM".utf8), key: Data())
+        let unusable = ClientCertificate.pem(Data("no PEM".utf8), key: Data())
         let manager = manager { challenge in
             failures.append(challenge.previousFailureCount)
             return (.useCredential, URLCredential(identity: [unusable, stranger, ada][min(challenge.previousFailureCount, 2)]))
@@ -359,7 +359,7 @@ import Testing
             $0.acceptsAnyClient = true
             $0.maximumVersion = version
         }
-        let client = ClientIdentity.pem(file: authority.path("client.pem"), keyFile: authority.path("client.key"))
+        let client = ClientCertificate.pem(file: authority.path("client.pem"), keyFile: authority.path("client.key"))
         let manager = manager {
             $0.proxy = .url("https://localhost:\(proxy.port)")
             $0.tls.certificateAuthorities = nil

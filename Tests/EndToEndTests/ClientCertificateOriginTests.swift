@@ -2,6 +2,7 @@
 import Curlew
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewURLLoading
 import Testing
 
 /// To whom a client certificate is presented.
@@ -71,6 +72,20 @@ import Testing
         #expect(await get(other.url("/"), first).error != nil)
         #expect(other.requests.count == 1)
         #expect(await get(server.url("/"), try manager(certificate(for: []))).error != nil)
+    }
+
+    // U2.8
+    @Test("a certificate that answers a challenge is presented to its origins only") func challenges() async throws {
+        let servers = [try makeServer(), try makeServer()]
+        let certificate = try certificate(for: ["https://localhost:\(servers[0].port)"])
+        let manager = makeManager { $0.tls.certificateAuthorities = authority.certificate }
+        manager.delegate.sessionDidReceiveChallenge = { _, challenge, completion in
+            if let trust = challenge.serverTrust { return completion(.useCredential, URLCredential(trust: trust)) }
+            completion(.useCredential, URLCredential(identity: certificate))
+        }
+        #expect(await get(servers[0].url("/"), manager).value == "Numenius")
+        #expect(await get(servers[1].url("/"), manager).error != nil)
+        #expect(servers[1].requests.isEmpty)
     }
 
     @Test("files that are replaced make another identity: neither connections nor cached responses of the first are used")

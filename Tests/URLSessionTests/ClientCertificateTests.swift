@@ -18,7 +18,7 @@ import Testing
             self.answer = answer
         }
 
-        convenience init(_ identity: ClientIdentity) {
+        convenience init(_ identity: ClientCertificate) {
             self.init { _ in (.useCredential, URLCredential(identity: identity)) }
         }
 
@@ -45,7 +45,7 @@ import Testing
         clients = try CertificateAuthority(name: "Clients")
     }
 
-    private func identity(_ name: String, of authority: CertificateAuthority? = nil) throws -> ClientIdentity {
+    private func identity(_ name: String, of authority: CertificateAuthority? = nil) throws -> ClientCertificate {
         let identity = try (authority ?? clients).issue(name, usage: .client)
         return .pem(Data(identity.chain.utf8), key: Data(identity.key.utf8))
     }
@@ -149,10 +149,10 @@ import Testing
     // U2.8: the task's own delegate comes first, and what it chooses is not used for other tasks.
     @Test func `a task's delegate answers for its task only`() async throws {
         final class Own: NSObject, URLSessionTaskDelegate {
-            let identity: ClientIdentity
+            let identity: ClientCertificate
             let log = Log<String>()
 
-            init(_ identity: ClientIdentity) { self.identity = identity }
+            init(_ identity: ClientCertificate) { self.identity = identity }
 
             func urlSession(
                 _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge

@@ -71,8 +71,9 @@ extension Session {
             switch (disposition, credential?.identity) {
             case (.cancelAuthenticationChallenge, _): completion(.cancel)
             // Reads files.
-            case (.useCredential, let identity?): queue.async { completion(.certificate(identity.certificate.read)) }
-            // Also `useCredential` with a name and a password, which are no certificate.
+            case (.useCredential, let certificate?) where certificate.isFor("https://\(request.host.bracketed):\(request.port)"):
+                queue.async { completion(.certificate(certificate.read)) }
+            // Also `useCredential` with a name and a password, which are no certificate, and with one of other origins.
             default: completion(.none)
             }
         }

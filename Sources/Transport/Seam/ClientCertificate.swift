@@ -97,11 +97,11 @@ public struct ClientCertificate: Sendable, Hashable {
     ///
     /// Names are compared as a whole: a subdomain is another host, and an internationalized name is written as `xn--…`. WebSockets, raw
     /// TLS connections and Redis count as `https` too. Anything but such an origin fails each transfer with
-    /// ``TransferFailure/Kind/configuration``.
+    /// ``TransferFailure/Kind/configuration``; in a certificate that answers a challenge it names no server.
     public var origins: [String]?
 
     /// Whether the certificate is sent to a URL's host, as far as ``origins`` say.
-    func isFor(_ url: String) -> Bool {
+    package func isFor(_ url: String) -> Bool {
         guard let origins else { return true }
         guard let origin = HTTPOrigin(url: url) else { return false }
         return origins.contains { Self.origin($0) == origin }
