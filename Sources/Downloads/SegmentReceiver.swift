@@ -367,7 +367,7 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
     }
 
     private var retryAfter: Duration? {
-        request.responseHead.flatMap { RetryAfter($0) }.map { .seconds(min($0.delay, Double(Int32.max))) }
+        request.responseHead.flatMap { RetryAfter($0)?.delay }
     }
 
     private static let transientStatuses = RetryPolicy.defaultRetryableHTTPStatusCodes.union([425])

@@ -223,7 +223,7 @@ struct UploadRun {
         if let refusal = error as? UploadClient.Refusal {
             // Another offset is known as soon as the server is asked.
             if refusal.status == 409, failures == 1 { delay = 0 }
-            if let asked = RetryAfter(refusal.head)?.delay { delay = asked }
+            if let asked = RetryAfter(refusal.head)?.delay { delay = asked.seconds }
         } else if case CurlewError.transferFailed(let failure) = error, let asked = failure.retryAfter {
             delay = asked.seconds
         }

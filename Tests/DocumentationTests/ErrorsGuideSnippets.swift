@@ -51,11 +51,10 @@ enum ErrorsGuideSnippets {
     }
 
     // snippet: pause
-    static func pause(after response: DataResponse<Data>) -> TimeInterval? {
+    static func pause(after response: DataResponse<Data>) -> Duration? {
         guard let head = response.responseHead else { return nil }
         if let asked = RetryAfter(head) { return asked.delay }
-        let spent = head.headers.rateLimits.filter { $0.remaining == 0 }
-        return spent.compactMap { $0.reset.map { $0 / .seconds(1) } }.max()
+        return head.headers.rateLimits.filter { $0.remaining == 0 }.compactMap(\.reset).max()
     }
     // end
 

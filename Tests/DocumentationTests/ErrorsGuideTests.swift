@@ -70,14 +70,14 @@ import Testing
 
     // A1.4
     @Test("the time to try again is that of the server") func pause() async {
-        func pause(_ headers: (String, String)...) async -> TimeInterval? {
+        func pause(_ headers: (String, String)...) async -> Duration? {
             let mock = MockTransport()
             mock.stub(.get, "/users/7", respond: headers.reduce(.text("", status: 429)) { $0.header($1.0, $1.1) })
             return ErrorsGuideSnippets.pause(after: await SessionManager(mock: mock).request(Self.url).serializingData().response)
         }
-        #expect(await pause(("Retry-After", "7"), ("RateLimit", #""day";r=0;t=60"#)) == 7)
-        #expect(await pause(("RateLimit", #""day";r=0;t=60, "burst";r=0;t=2, "free";r=5;t=900"#)) == 60)
-        #expect(await pause(("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "12")) == 12)
+        #expect(await pause(("Retry-After", "7"), ("RateLimit", #""day";r=0;t=60"#)) == .seconds(7))
+        #expect(await pause(("RateLimit", #""day";r=0;t=60, "burst";r=0;t=2, "free";r=5;t=900"#)) == .seconds(60))
+        #expect(await pause(("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "12")) == .seconds(12))
         #expect(await pause() == nil)
     }
 

@@ -101,7 +101,7 @@ struct Deliverer: Sendable {
         case CurlewError.invalidURL?: return .hopeless("the URL is invalid")
         case let error as WebhookError: return .hopeless("\(error)")
         default:
-            let asked = head.flatMap { RetryAfter($0) }.map { Duration.seconds(min($0.delay, 86_400)) }
+            let asked = head.flatMap { RetryAfter($0) }.map { min($0.delay, .seconds(86_400)) }
             return .failed(error?.localizedDescription ?? "no response", retryAfter: asked)
         }
     }

@@ -7,8 +7,8 @@ import CurlewTransport
 ///
 /// A date is relative to the response's own `Date`, so that the clocks need not agree; without one to `now`.
 public struct RetryAfter: Sendable, Hashable {
-    /// The delay in seconds, as the server gives it; 0 for a date in the past, infinity for a number out of range.
-    public let delay: TimeInterval
+    /// The delay that the server asks for; zero for a date in the past, and at most 2,147,483,647 seconds, about 68 years.
+    public let delay: Duration
 
     /// Reads the field of a response; `nil` without a valid one.
     ///
@@ -27,14 +27,18 @@ public struct RetryAfter: Sendable, Hashable {
     private init?(_ now: Date, _ value: (String) -> String?) {
         guard let text = value("Retry-After")?.trimmingCharacters(in: .whitespaces) else { return nil }
         if text.isAllDigits {
-            delay = TimeInterval(text) ?? .infinity
+            delay = .seconds(min(Int64(text) ?? .max, Self.longest))
         } else if let date = HTTPDate.date(from: text) {
-            delay = max(date.timeIntervalSince(value("Date").flatMap { HTTPDate.date(from: $0) } ?? now), 0)
+            let time = date.timeIntervalSince(value("Date").flatMap { HTTPDate.date(from: $0) } ?? now)
+            delay = .seconds(min(max(time, 0), TimeInterval(Self.longest)))
         } else {
             return nil
         }
     }
 
+    /// The longest delay in seconds: longer than any limit of interest, and small enough to be added to a time.
+    private static let longest = Int64(Int32.max)
+
     /// Returns the delay; `nil` if it is longer than the limit.
-    package func delay(upTo limit: Duration) -> Duration? { delay <= limit.seconds ? .seconds(delay) : nil }
+    package func delay(upTo limit: Duration) -> Duration? { delay <= limit ? delay : nil }
 }

@@ -116,7 +116,7 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
 
     /// Returns the delay before the next attempt in seconds; `nil` if the response or the refusal asks for more than ``maximumDelay``.
     open func delay(beforeRetrying request: Request) -> TimeInterval? {
-        if let head = request.responseHead, let delay = RetryAfter(head)?.delay { return delay <= maximumDelay ? delay : nil }
+        if let head = request.responseHead, let delay = RetryAfter(head)?.delay.seconds { return delay <= maximumDelay ? delay : nil }
         let backoff = Backoff(first: exponentialBackoffScale, factor: Double(exponentialBackoffBase), limit: maximumDelay)
             .delay(after: request.countedRetries, jitter: jitter())
         guard let refusal = request.refusal else { return backoff }

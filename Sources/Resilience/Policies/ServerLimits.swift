@@ -20,8 +20,8 @@ struct ServerLimits: Equatable {
 
     init(_ head: ResponseHead) {
         let isRefusal = head.statusCode == 429 || head.statusCode == 503
-        if isRefusal, head.contains("retry-after"), let delay = RetryAfter(head)?.delay, delay > 0 {
-            hold = .seconds(min(delay, 86_400))
+        if isRefusal, head.contains("retry-after"), let delay = RetryAfter(head)?.delay, delay > .zero {
+            hold = min(delay, .seconds(86_400))
         }
         guard head.hasLine(beginningWith: "ratelimit") else { return }
         for limit in head.headers.structuredRateLimits { read(limit) }

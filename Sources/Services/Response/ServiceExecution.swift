@@ -30,8 +30,8 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
     private struct Progress {
         /// How often the request was sent, by the retriers of the session as well.
         var sentCount = 0
-        /// The delay that the last response has asked for, in seconds.
-        var retryAfter: Double?
+        /// The delay that the last response has asked for.
+        var retryAfter: Duration?
     }
 
     /// Runs the request: all attempts, to a result or the final error. Hooks are called from here only.

@@ -39,8 +39,8 @@ public final class BackoffServiceRetrier: ServiceRetrier {
     private let clock: any Clock<Duration>
     private let retries = Lock(0)
 
-    /// The delay that the response of the failed attempt has asked for, in seconds; `nil` for none.
-    @TaskLocal static var retryAfter: Double?
+    /// The delay that the response of the failed attempt has asked for; `nil` for none.
+    @TaskLocal static var retryAfter: Duration?
 
     init(strategy: Strategy, maxBackoff: Duration, clock: any Clock<Duration>, retryCondition: @escaping RetryCondition) {
         self.strategy = strategy
@@ -103,8 +103,7 @@ public final class BackoffServiceRetrier: ServiceRetrier {
                 defer { retries += 1 }
                 return retries
             })
-        // A number that a `Duration` can't have is longer than each limit of interest.
-        let wait = Self.retryAfter.map { .seconds(min($0, 1e9)) } ?? max(backoff, error.refusalDelay)
+        let wait = Self.retryAfter ?? max(backoff, error.refusalDelay)
         guard wait < maxBackoff else { return false }
         do {
             try await clock.sleep(for: wait)

@@ -109,8 +109,7 @@ final class CurlTransfer: @unchecked Sendable {  // used by one task at a time
             ?? ([408, 429, 500, 502, 503, 504, 522, 524].contains(status) || extras.retries.repeatsAllErrors && extras.failsOnErrors)
         guard isTransient else { return nil }
         let usual = extras.retries.delay ?? .seconds(min(1 << min(number, 10), 600))
-        let asked =
-            lastError == nil ? lastResponse.flatMap { RetryAfter($0, now: Date()) }.map { Duration.seconds(min($0.delay, 1e9)) } : nil
+        let asked = lastError == nil ? lastResponse.flatMap { RetryAfter($0)?.delay } : nil
         let delay = asked ?? usual
         if let window = extras.retries.window, ContinuousClock.now + delay >= begin + window { return nil }
         return delay

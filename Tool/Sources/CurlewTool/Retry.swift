@@ -32,7 +32,7 @@ enum Retry {
     /// - Parameter end: the end of `--deadline`.
     static func next(attempt: UInt, response: HTTPURLResponse?, end: ContinuousClock.Instant?, now: Date = Date()) -> Next {
         // Without it there is an exponential backoff with jitter.
-        let asked = response.flatMap { RetryAfter($0, now: now) }.map { Duration.seconds(min($0.delay, 1e9)) }
+        let asked = response.flatMap { RetryAfter($0, now: now)?.delay }
         if let asked, asked > longestDelay { return .never("the server asks to wait \(text(asked)) (Retry-After), more than an hour") }
         let delay = asked ?? .seconds(min(0.5 * Double(1 << min(attempt, 7)), 60) * .random(in: 0.5...1))
         if let end, .now + delay >= end { return .never("a wait of \(text(delay)) would not end before --deadline") }
