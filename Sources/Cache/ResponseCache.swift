@@ -146,10 +146,23 @@ public final class ResponseCache: Sendable {
 
     /// Removes the responses stored for a URL, all variants, of all users, and those for other URLs that `No-Vary-Search` lets answer
     /// requests for it; its fragment does not matter. Copies in the memory of all processes (``TieredCacheStorage``) go as well, also those
-    /// of responses that the store has evicted. Does nothing for a text for which nothing is stored.
-    public func remove(_ url: String) throws {
-        try store.remove(StorageRules.identity(of: url))
+    /// of responses that the store has evicted. Does nothing for a URL, or a text that is none, for which nothing is stored.
+    ///
+    /// - Throws: what the store throws; ``/CurlewHTTP/CurlewError`` for another value than a text that can't be converted to a URL.
+    public func remove(_ url: any URLConvertible) throws {
+        let text: String
+        do {
+            text = try url.asURL().absoluteString
+        } catch {
+            // What a redirect has led to may be no URL for Foundation.
+            guard let url = url as? String else { throw error }
+            text = url
+        }
+        try remove(stored: text)
     }
+
+    /// Removes the responses stored for a request's URL.
+    package func remove(stored url: String) throws { try store.remove(StorageRules.identity(of: url)) }
 
     /// Removes all responses, and all copies in the memory of processes (``TieredCacheStorage``).
     public func removeAll() throws {

@@ -154,7 +154,7 @@ struct SharedResponseStore: ResponseStoring {
     }
 
     func remove(_ url: String) {
-        attempt { try cache.remove(url) }
+        attempt { try cache.remove(stored: url) }
     }
 
     func remove(origin: HTTPOrigin) {

@@ -123,6 +123,21 @@ private struct QueuedStorage: CacheStorage {
         #expect(try await load(manager, headers: ["Accept-Language": "en"]).value == "4")
     }
 
+    @Test("a URL is removed in each form of it, and a text that is none changes nothing") func removedForms() async throws {
+        let cache = ResponseCache.memory()
+        let manager = manager(cache, counting(["Cache-Control": "max-age=60"]))
+        let forms: [any URLConvertible] = [
+            "http://mock/a", try "HTTP://MOCK:80/a#fragment".asURL(), try #require(URLComponents(string: "http://mock/a")),
+        ]
+        for (index, form) in forms.enumerated() {
+            #expect(try await load(manager).value == "\(index + 1)")
+            try cache.remove("http://mock/\u{7F}")
+            #expect(try cache.entries().count == 1)
+            try cache.remove(form)
+            #expect(try cache.entries().isEmpty)
+        }
+    }
+
     @Test("large bodies have entries of their own, replaced ones are removed", arguments: Place.allCases)
     func largeBodies(_ place: Place) async throws {
         let cache = place.cache
