@@ -5,7 +5,7 @@ import CurlewTransport
 import Dispatch
 
 /// A request whose response's body is received into memory, or handed on piece by piece.
-open class DataRequest: Request, @unchecked Sendable {  // as its superclass
+public class DataRequest: Request, @unchecked Sendable {  // as its superclass
     let receiver: DataReceiver
 
     init(
@@ -22,7 +22,7 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
     override var hasBody: Bool { receiver.receivedCount > 0 }
 
     /// The progress of receiving the body, in decoded bytes; the total is −1 until it is known.
-    open var progress: Progress { receiver.downloadProgress.progress }
+    public var progress: Progress { receiver.downloadProgress.progress }
 
     /// Calls `closure` while the body is received, and last when it is complete.
     ///
@@ -43,7 +43,7 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
     /// Called on the session's queue, in order, before any handler. A slow closure pauses the transfer when 1 MiB is buffered. `nil` drops
     /// the body.
     @preconcurrency @discardableResult
-    open func stream(closure: (@Sendable (Data) -> Void)? = nil) -> Self {
+    public func stream(closure: (@Sendable (Data) -> Void)? = nil) -> Self {
         receiver.setReader(on: session.queue, closure.map(BodyBuffer.taker), resume: driver.resumeTransfer)
         driver.attached(.reader)
         return self

@@ -11,7 +11,7 @@ import Dispatch
 /// process leaves nothing; elsewhere its name is hidden (`.name.XXXXXX.part`). When the handlers of a failed download run, there is no
 /// file. If it can be resumed, the bytes received stay in an open file without a name as long as the request or one of its responses is
 /// retained; reading ``resumeData`` gives that file a name.
-open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
+public final class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     /// What a download may do to move its file to the destination.
     public struct DownloadOptions: OptionSet, Sendable {
         /// The options' bits.
@@ -68,10 +68,10 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     /// secrets, such as `X-Api-Key`: adapter and session add them again. A token or a signature in the URL's query is a part of it, so
     /// store the data as a secret. It has the path of the part file. The first read names that file, which may block briefly; from then on
     /// the caller owns the file, and removes it if it is not used. Also `nil` if the file can't be named.
-    open var resumeData: Data? { receiver.resumption.resumeData }
+    public var resumeData: Data? { receiver.resumption.resumeData }
 
     /// Cancels the request as ``cancel(createResumeData:)`` does, with resume data.
-    open override func cancel() {
+    public override func cancel() {
         cancel(createResumeData: true)
     }
 
@@ -79,7 +79,7 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     ///
     /// - Parameter createResumeData: whether the received bytes are kept for ``resumeData`` and ``DownloadOptions/resumePreviousDownload``,
     ///   or removed.
-    open func cancel(createResumeData: Bool) {
+    public func cancel(createResumeData: Bool) {
         if !createResumeData, driver.state.withLock({ $0.lifecycle.stage != .finished }) { receiver.resumption.drop() }
         super.cancel()
     }
@@ -94,7 +94,7 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     override var hasBody: Bool { receiver.bodyCount > 0 }
 
     /// The progress of receiving the file, in bytes; the total is −1 until it is known. A resumed download starts at its offset.
-    open var progress: Progress { receiver.downloadProgress.progress }
+    public var progress: Progress { receiver.downloadProgress.progress }
 
     /// Calls `closure` while the file is received, and last when it is complete.
     ///
@@ -111,7 +111,7 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
 
     /// Returns a closure whose destination is in a directory of the user, with the file name that the response suggests
     /// (``SuggestedFileName``), and no options. The file stays where it is if there is no such directory.
-    public class func suggestedDownloadDestination(
+    public static func suggestedDownloadDestination(
         for directory: FileManager.SearchPathDirectory = .documentDirectory, in domain: FileManager.SearchPathDomainMask = .userDomainMask
     ) -> DownloadFileDestination {
         { temporaryURL, response in

@@ -6,7 +6,7 @@ import CurlewTransport
 /// A request of a session: its current task, its validators, and the handlers that run when it has finished.
 ///
 /// Created by a ``SessionManager``, and retained until it has finished. Thread-safe.
-open class Request: @unchecked Sendable {  // the state is the driver's, behind a lock
+public class Request: @unchecked Sendable {  // the state is the driver's, behind a lock
     /// Receives the request's own `Progress` object, which is updated while the body is transferred.
     @preconcurrency public typealias ProgressHandler = @Sendable (Progress) -> Void
 
@@ -64,15 +64,15 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     }
 
     /// The current attempt's task; `nil` if the request could not be made.
-    open var task: SessionTask? { driver.state.withLock { $0.task } }
+    public var task: SessionTask? { driver.state.withLock { $0.task } }
 
     /// The adapted request; before it was adapted, or if the adapter failed, the original. `nil` if the request could not be made.
-    open var request: URLRequest? {
+    public var request: URLRequest? {
         task?.originalRequest ?? originalRequest
     }
 
     /// The response's status and header fields; `nil` until they are received.
-    open var response: HTTPURLResponse? { context.response }
+    public var response: HTTPURLResponse? { context.response }
 
     /// The response's status line and header fields as received, with their order and repetitions, which ``response`` loses; `nil` until
     /// they are received.
@@ -126,14 +126,14 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     // MARK: Control
 
     /// Starts the request, or resumes it after ``suspend()``. Does nothing for one that could not be made, whose handlers run anyway.
-    open func resume() {
+    public func resume() {
         driver.resumedByUser()?.resume()
         if session.isMonitored(.control) { session.notifyMonitors(of: self, .control) { [self] in $0.requestDidResume(self) } }
     }
 
     /// Suspends the request until ``resume()``: nothing is sent or received. Before a retry, or while a credential is refreshed, the next
     /// attempt is not started.
-    open func suspend() {
+    public func suspend() {
         driver.suspendedByUser()?.suspend()
         if session.isMonitored(.control) { session.notifyMonitors(of: self, .control) { [self] in $0.requestDidSuspend(self) } }
     }
@@ -141,7 +141,7 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     /// Cancels the request; its handlers run with ``CurlewError/cancelled``. Also between two attempts.
     ///
     /// A cancelled request is not retried. A request whose response is complete keeps it.
-    open func cancel() {
+    public func cancel() {
         driver.cancel(self)
         if session.isMonitored(.control) { session.notifyMonitors(of: self, .control) { [self] in $0.requestDidCancel(self) } }
     }

@@ -8,7 +8,7 @@ import CurlewTransport
 /// Either read it with ``bytes()`` and write it with ``write(_:)``, or use it as an `InputStream` and an `OutputStream`. It completes when
 /// both sides have closed it, when it fails, or when it is cancelled. Retriers decide whether a connection that could not be established is
 /// attempted again; adapters are not called, as there is no HTTP request.
-open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
+public final class StreamRequest: Request, @unchecked Sendable {  // as its superclass
     let connection: RawConnection
 
     init(

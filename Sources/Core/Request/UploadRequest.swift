@@ -5,7 +5,7 @@ import CurlewTransport
 import Dispatch
 
 /// A data request that sends a body from memory, a file or a stream.
-open class UploadRequest: DataRequest, @unchecked Sendable {  // as its superclass
+public final class UploadRequest: DataRequest, @unchecked Sendable {  // as its superclass
     private let sentBody: SentBody
 
     init(
@@ -19,7 +19,7 @@ open class UploadRequest: DataRequest, @unchecked Sendable {  // as its supercla
     }
 
     /// The progress of sending the body, in bytes handed to the network; the total is −1 for a stream until it was sent.
-    open var uploadProgress: Progress { sentBody.progress.progress }
+    public var uploadProgress: Progress { sentBody.progress.progress }
 
     /// Calls `closure` while the body is sent, and last when all of it was sent.
     ///
