@@ -72,17 +72,30 @@ package struct LayerTimer: Sendable {
 
 /// What a policy that protects a session has done, as reported to its monitors: names with few values, so that they can be dimensions.
 public struct PolicyReport: Sendable {
-    /// The kind of policy, such as `circuit_breaker`.
+    /// The kind of policy, of those of `CurlewResilience`: `circuit_breaker`, `rate_limiter`, `concurrency_limiter`, `bulkhead`,
+    /// `retry_budget`, `hedging` or `coalescing`. Later versions may add values.
     public let policy: String
-    /// What it has done, such as `refused`.
+    /// What it has done; later versions may add values.
+    ///
+    /// - `refused`: it refused a request, a retry or a second attempt. ``duration`` is the time until another try, `nil` if it is not known.
+    /// - `waited`: a request waited for it for ``duration``, and was then sent.
+    /// - `changed`: a circuit breaker entered ``phase``.
+    /// - `limit_changed`: an adaptive limit changed.
+    /// - `hedged`: a second attempt of a request was started, ``duration`` after the first.
+    /// - `hedge_won`: the second attempt responded first.
+    /// - `coalesced`: a request shares the transfer of an equal one.
+    /// - `held_back`: the server asked to wait for ``duration``.
+    /// - `store_failed`: the store that a fleet shares failed.
+    /// - `told`: another process published that a breaker has opened or closed, or that a retry budget is spent.
     public let action: String
     /// The phase that a circuit breaker has entered: `closed`, `open` or `half_open`. `nil` for other reports.
     public let phase: String?
     /// The name that the policy was given; empty without one.
     public let name: String
-    /// The group that the policy counts together: an origin, a name, or empty for all requests of the session.
+    /// The group that the policy counts together: an origin such as `https://example.org:443`, a name, or empty for all requests of the
+    /// session.
     public let group: String
-    /// How long a request has waited, or is to wait; `nil` for other reports.
+    /// The time that ``action`` names; `nil` for other actions.
     public let duration: Duration?
     /// The exchange that was refused, or takes part in that of an equal request, and so is not sent itself; `nil` for other reports.
     public var exchange: OutgoingExchange? { unsent?.exchange }
