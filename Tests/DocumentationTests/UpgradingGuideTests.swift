@@ -73,6 +73,10 @@ import Testing
             """, "type 'Opened' does not conform to protocol 'StreamTransferObserver'"
         ),
         (
+            ["CurlewOperations"], "func use(_ data: Data) -> Any? { XMLParserResponseSerializer().object(of: data, in: nil) }",
+            "call can throw, but it is not marked with 'try' and the error is not handled"
+        ),
+        (
             ["Curlew"], "final class Manager: SessionManager, @unchecked Sendable { var requests: [Int] = [] }",
             "overriding non-open property outside of its defining module"
         ),
