@@ -84,7 +84,8 @@ enum Probe {
             default: throw Misuse()
             }
         } catch {
-            FileHandle.standardError.write(Data("curlew-probe: \(error)\n".utf8))
+            // Standard error may be a file, for which a limit on the size of files counts as well.
+            try? FileHandle.standardError.write(contentsOf: Data("curlew-probe: \(error)\n".utf8))
             exit(1)
         }
     }
