@@ -110,7 +110,7 @@ extension UnsafeRawBufferPointer {
     /// What follows a field's name, which must be given in lower case: a colon, or white space; `nil` if that is another name.
     fileprivate func delimiter(behind name: StaticString) -> UInt8? {
         let length = name.utf8CodeUnitCount
-        // Looked at first, as it tells most names from this one.
+        // Looked at first, as most other names end elsewhere.
         guard count > length, self[length] == UInt8(ascii: ":") || self[length].isBlankOrBreak else { return nil }
         return (0..<length).allSatisfy { self[$0].asciiLowercased == name.utf8Start[$0] } ? self[length] : nil
     }
