@@ -83,11 +83,7 @@ extension WebSocket {
     package var messageBytes: (sent: Int64, received: Int64) { driver.state.update { ($0.bytesSent, $0.bytesReceived) } }
 
     /// The server's close frame; `nil` before it, and without one. Known before a call for a message fails because of it.
-    package var peerClosure: WebSocketClosure? {
-        driver.state.update { state in
-            if case .success(let closure) = state.end { closure } else { state.peerClosure }
-        }
-    }
+    package var peerClosure: WebSocketClosure? { driver.state.update { $0.peerClosure } }
 
     /// Closes the WebSocket after the messages already sent, without waiting for it. The closure must be one that may be sent.
     package func beginClose(_ closure: WebSocketClosure) {

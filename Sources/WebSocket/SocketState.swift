@@ -140,7 +140,10 @@ struct SocketState: Sendable {
     /// Records the final result; later events change nothing.
     mutating func finish(_ end: Result<WebSocketClosure, any Error>) {
         guard self.end == nil else { return }
+        // Users may ask for the server's close frame afterwards.
+        let closure = peerClosure
         connectionEnded()
+        peerClosure = closure
         self.end = end
         outbox.removeAll()
         outboxSize = 0

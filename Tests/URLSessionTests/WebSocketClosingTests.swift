@@ -82,6 +82,8 @@ import Testing
             try await task.send(.string("go"))
             #expect(await failureCode { try await task.receive() } == .networkConnectionLost)
             #expect((task.closeCode, task.closeReason) == (.other(4001), Data("why".utf8)))
+            task.cancel()
+            #expect((task.closeCode, task.closeReason) == (.other(4001), Data("why".utf8)))
         }
     }
 
