@@ -203,10 +203,14 @@ import Testing
         let cancelled = Gate()
         let tokens = try await server.client().signIn(timeout: .seconds(30)) { url in
             let sent = try items(url)
-            _ = try await browser.request("\(sent["redirect_uri"] ?? "")?code=c&state=\(sent["state"] ?? "")").validate().serializingData()
-                .value
+            let redirect = "\(sent["redirect_uri"] ?? "")?code=c&state=\(sent["state"] ?? "")"
             // As long as the browser is open.
-            do { try await Task.sleep(for: .seconds(3600)) } catch { cancelled.open() }
+            try await withTaskCancellationHandler {
+                _ = try await browser.request(redirect).validate().serializingData().value
+                try await Task.sleep(for: .seconds(3600))
+            } onCancel: {
+                cancelled.open()
+            }
         }
         #expect(tokens.accessToken == "a1")
         #expect(await cancelled.wait())

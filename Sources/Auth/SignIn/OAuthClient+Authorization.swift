@@ -108,6 +108,7 @@ extension OAuthClient {
         } catch {
             throw failure.withLock { $0 } ?? error
         }
+        opening.cancel()
         return try await authorization.tokens(from: target)
     }
 }
