@@ -65,22 +65,6 @@ public struct RedisConfiguration: Sendable, Hashable {
     public init(_ address: Address) {
         self.address = address
     }
-
-    // MARK: Names of 0.9
-
-    /// The name of ``maximumBackoff`` in 0.9.
-    @available(*, deprecated, renamed: "maximumBackoff")
-    public var longestBackoff: Duration {
-        get { maximumBackoff }
-        set { maximumBackoff = newValue }
-    }
-
-    /// The name of ``maximumResponseSize`` in 0.9.
-    @available(*, deprecated, renamed: "maximumResponseSize")
-    public var largestResponse: Int {
-        get { maximumResponseSize }
-        set { maximumResponseSize = newValue }
-    }
 }
 
 extension RedisConfiguration.Address: CustomStringConvertible {

@@ -77,6 +77,10 @@ import Testing
             "call can throw, but it is not marked with 'try' and the error is not handled"
         ),
         (
+            ["Curlew"], "class MyRequest: DataRequest, @unchecked Sendable {}",
+            "cannot inherit from non-open class 'DataRequest' outside of its defining module"
+        ),
+        (
             ["Curlew"], "final class Manager: SessionManager, @unchecked Sendable { var requests: [Int] = [] }",
             "overriding non-open property outside of its defining module"
         ),
@@ -111,6 +115,12 @@ import Testing
         (
             "CurlewRedis", "func use<Base>(_ authenticator: FleetAuthenticator<Base>) -> Duration { authenticator.longestWait }",
             "'longestWait' is deprecated: renamed to 'maximumWait'"
+        ),
+        (
+            "CurlewRedis",
+            "func use<Base>(_ base: Base, _ client: RedisClient) { _ = FleetAuthenticator(base, client: client, name: \"a\", longestWait: .zero) }",
+            "'init(_:client:name:lease:sealedWith:whenUnavailable:longestWait:refusalTime:isRefusal:)' is deprecated: renamed to "
+                + "'init(_:client:name:lease:sealedWith:whenUnavailable:maximumWait:refusalTime:isRefusal:)'"
         ),
     ]
 

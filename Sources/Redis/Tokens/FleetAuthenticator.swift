@@ -77,25 +77,6 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
         format = ValueFormat(keys: sealedWith)
     }
 
-    // MARK: Names of 0.9
-
-    /// The name of ``maximumWait`` in 0.9.
-    @available(*, deprecated, renamed: "maximumWait")
-    public var longestWait: Duration { maximumWait }
-
-    /// Creates an authenticator with the names of 0.9.
-    @available(*, deprecated, renamed: "init(_:client:name:lease:sealedWith:whenUnavailable:maximumWait:refusalTime:isRefusal:)")
-    @_disfavoredOverload
-    public convenience init(
-        _ base: Base, client: RedisClient, name: String, lease: Duration = .seconds(10), sealedWith: SealingKeys? = nil,
-        whenUnavailable: Unavailability = .refreshLocally, longestWait: Duration = .seconds(30), refusalTime: Duration = .seconds(30),
-        isRefusal: (@Sendable (any Error) -> Bool)? = nil
-    ) {
-        self.init(
-            base, client: client, name: name, lease: lease, sealedWith: sealedWith, whenUnavailable: whenUnavailable,
-            maximumWait: longestWait, refusalTime: refusalTime, isRefusal: isRefusal)
-    }
-
     // MARK: Authenticator
 
     /// Applies the credential by the base.

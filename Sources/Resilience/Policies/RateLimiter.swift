@@ -61,15 +61,6 @@ public struct RateLimiter: Sendable {
         self.store = store
         self.leaseSize = leaseSize
     }
-
-    // MARK: Names of 0.9
-
-    /// The name of ``maximumHold`` in 0.9.
-    @available(*, deprecated, renamed: "maximumHold")
-    public var longestHold: Duration {
-        get { maximumHold }
-        set { maximumHold = newValue }
-    }
 }
 
 /// The state of a rate limit for one group: a pure value, whose time is that since an arbitrary start.
