@@ -138,10 +138,11 @@ public struct CircuitBreakerState: Sendable {
     /// Creates the state of a breaker, which is closed.
     public init(_ breaker: CircuitBreaker) {
         window = CallWindow(breaker.window)
+        // NaN, which `min` and `max` pass on, counts as the least.
+        func clamped(_ value: Double, from least: Double) -> Double { Double.minimum(Double.maximum(value, least), 1) }
         settings = Settings(
-            failureRate: min(max(breaker.failureRate, 0.000_001), 1), slowCallRate: min(max(breaker.slowCallRate, 0.000_001), 1),
-            // NaN, which `min` and `max` pass on, counts as 0.
-            jitter: Double.minimum(Double.maximum(breaker.jitter, 0), 1), slowCallDuration: breaker.slowCallDuration,
+            failureRate: clamped(breaker.failureRate, from: 0.000_001), slowCallRate: clamped(breaker.slowCallRate, from: 0.000_001),
+            jitter: clamped(breaker.jitter, from: 0), slowCallDuration: breaker.slowCallDuration,
             openDuration: max(breaker.openDuration, .zero),
             minimumCalls: UInt32(clamping: max(min(breaker.minimumCalls, window.capacity ?? .max), 1)),
             trialCalls: max(breaker.trialCalls, 1))
