@@ -9,7 +9,8 @@ public struct RetryWait: Sendable {
     public let failures: Int
     /// The delay.
     public let delay: Duration
-    /// Whether the transfer waits; if not, because the delay is too long or ends after the deadline, it fails with the error.
+    /// Whether the delay is waited for; if not, because it is too long or ends after the deadline, that server is not asked again, and
+    /// without another one the transfer fails with the error.
     public let isWaited: Bool
 
     package init(error: any Error, failures: Int, delay: Duration, isWaited: Bool) {

@@ -47,7 +47,7 @@ extension HTTPData {
         }
 
         /// The names of the parts.
-        public var description: String { "<form of \(parts.map(\.name).joined(separator: ", "))>" }
+        public var description: String { "<form of \(parts.map { Redaction.escaped($0.name) }.joined(separator: ", "))>" }
     }
 }
 
@@ -94,7 +94,7 @@ public struct MultipartPart: Sendable {
 
 extension MultipartPart: CustomStringConvertible, CustomReflectable {
     /// The name.
-    public var description: String { "<part \(name)>" }
+    public var description: String { "<part \(Redaction.escaped(name))>" }
     /// Shows the name only: contents may be secret.
     public var customMirror: Mirror { .redacted(self, ["name": name]) }
 }

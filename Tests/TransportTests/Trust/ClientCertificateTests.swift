@@ -5,7 +5,7 @@ import Testing
 
 @testable import CurlewTransport
 
-@Suite(.timeLimit(.minutes(1))) struct ClientIdentityTests {
+@Suite(.timeLimit(.minutes(1))) struct ClientCertificateTests {
     @Test(
         "neither a connection nor a TLS session is reused by a request with another client certificate, or none", arguments: [true, false])
     func clientCertificates(closes: Bool) async throws {
