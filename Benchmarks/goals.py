@@ -151,16 +151,16 @@ GOALS = {
 # What CI lets pass, in instructions: `factor` times what `program` takes in `case`. Mostly about a tenth above what they were, so
 # that only a change for the worse is caught, and no other version of libcurl or of a compiler; for the last two the goal itself.
 LIMITS = {
-    ("get-64", "curlew"): Part(1.40, "get-64", "floor"),
-    ("get-64", "curlew-headers"): Part(1.55, "get-64", "floor"),
-    ("get-64", "curlew-handlers"): Part(2.47, "get-64", "floor"),
+    ("get-64", "curlew"): Part(1.35, "get-64", "floor"),
+    ("get-64", "curlew-headers"): Part(1.51, "get-64", "floor"),
+    ("get-64", "curlew-handlers"): Part(2.43, "get-64", "floor"),
     # They take 7 k, 7.5 k and 7 k, of which Swift's own immediate task takes 5 k. Two runs of the same program differ by 1 k.
     ("get-64", "curlew-options"): More(8_500, "get-64", "curlew"),
     ("get-64", "curlew-deadline"): More(14_000, "get-64", "curlew"),
     ("get-64", "curlew-awaited"): More(12_000, "get-64", "curlew-headers"),
-    # They take 1.13 and 1.23 times.
-    ("get-64", "curlew-observed"): Part(1.16, "get-64", "curlew"),
-    ("get-64", "curlew-traced"): Part(1.26, "get-64", "curlew"),
+    # They take 14 k and 24 k.
+    ("get-64", "curlew-observed"): More(16_000, "get-64", "curlew"),
+    ("get-64", "curlew-traced"): More(26_000, "get-64", "curlew"),
     # Policies that have nothing to do. They take 1.8 k to 3.9 k, hedging 3.5 k to 4.3 k, coalescing 1.9 k to 3.0 k.
     ("get-64", "curlew-breaker"): More(4_500, "get-64", "curlew"),
     ("get-64", "curlew-limiter"): More(4_500, "get-64", "curlew"),

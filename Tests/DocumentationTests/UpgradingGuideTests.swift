@@ -109,7 +109,7 @@ import Testing
             "'longestBackoff' is deprecated: renamed to 'maximumBackoff'"
         ),
         (
-            "CurlewRedis", "func use(_ configuration: inout RedisConfiguration) { configuration.largestResponse = 1 }",
+            "CurlewRedis", "func limit(_ configuration: inout RedisConfiguration) { configuration.largestResponse = 1 }",
             "'largestResponse' is deprecated: renamed to 'maximumResponseSize'"
         ),
         (
@@ -118,8 +118,12 @@ import Testing
         ),
         (
             "CurlewRedis",
-            "func use<Base>(_ base: Base, _ client: RedisClient) { _ = FleetAuthenticator(base, client: client, name: \"a\", longestWait: .zero) }",
-            "'init(_:client:name:lease:sealedWith:whenUnavailable:longestWait:refusalTime:isRefusal:)' is deprecated: renamed to "
+            """
+            func use<Base>(_ base: Base, _ client: RedisClient) -> FleetAuthenticator<Base> {
+                FleetAuthenticator(base, client: client, name: "a", longestWait: .zero)
+            }
+            """,
+            "'init(_:client:name:lease:sealedWith:whenUnavailable:longestWait:refusalTime:isRefusal:)' is deprecated: replaced by "
                 + "'init(_:client:name:lease:sealedWith:whenUnavailable:maximumWait:refusalTime:isRefusal:)'"
         ),
     ]
