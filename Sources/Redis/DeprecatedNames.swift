@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#if Redis
 import CurlewCore
 
 // Names that a release had. Files of this name in other modules have theirs.
@@ -37,3 +38,4 @@ extension FleetAuthenticator {
             maximumWait: longestWait, refusalTime: refusalTime, isRefusal: isRefusal)
     }
 }
+#endif
