@@ -49,7 +49,7 @@ public struct SegmentedDownload: Sendable {
         /// The delays between them double from half a second up to 30 seconds; a `Retry-After` applies instead. A delay of more than an
         /// hour, or one that ends after the deadline of the task (``/CurlewCore/Deadline/current``), is not waited for.
         public var retryLimit = 5
-        /// Called before each delay, also one that is too long to be waited for, but not where another server goes on at once; on any
+        /// Called before each delay, also one that is too long to be waited for, but not where another server continues at once; on any
         /// thread, `nil` by default.
         public var onWait: (@Sendable (RetryWait) -> Void)?
         /// How long a connection may receive nothing before an idle one takes over its segment; 10 seconds by default.

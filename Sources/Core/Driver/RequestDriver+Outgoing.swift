@@ -41,6 +41,7 @@ extension RequestDriver {
 
     /// Whether the last step before an exchange may take long: stores are in files, or a signer digests the body.
     func preparesOnQueue(_ request: @autoclosure () -> TransferRequest?) -> Bool {
+        // Compared first, as unwrapping copies.
         session.readsFiles || signer != nil && signer?.digestsBody == true && request()?.isWithoutBody == false
     }
 

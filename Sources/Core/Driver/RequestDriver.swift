@@ -43,6 +43,7 @@ final class RequestDriver: Sendable {
         self.body = body
         self.sentBody = sentBody
         self.settings = settings
+        // Asked without options where there are none, as an optional of them is copied with all of its parts.
         signer = settings == nil ? session.configuration.signer : session.signer(for: settings?.options)
         context = session.carriesContext ? CapturedContext(session.contextCarriers) : nil
     }
