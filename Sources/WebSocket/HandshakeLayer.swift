@@ -39,6 +39,15 @@ extension WebSocket {
         }
     }
 
+    /// Calls `body` with the error by which the WebSocket has ended, before the calls for messages that this ends; never after a closure.
+    package func whenFailed(_ body: @escaping @Sendable (any Error) -> Void) {
+        driver.state.when {
+            $0.end
+        } _: { (end: Result<WebSocketClosure, any Error>) in
+            if case .failure(let error) = end { body(error) }
+        }
+    }
+
     /// Calls `body` with how the WebSocket ends, when both close frames were exchanged, or after the end without them; after all calls for
     /// messages that this ends.
     package func whenConcluded(_ body: @escaping @Sendable (Result<WebSocketClosure, any Error>) -> Void) {

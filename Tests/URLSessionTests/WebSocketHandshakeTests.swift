@@ -70,6 +70,20 @@ import Testing
     }
 
     // U2.4
+    @Test func `the response of a rejected handshake is known as soon as receiving fails because of it`() async throws {
+        let server = try makeSocketServer(answer: { _ in socketHead("403 Forbidden") }) { $0.waitUntilClosed() }
+        defer { server.stop() }
+        // The end of the task comes at the same time.
+        for _ in 1...20 {
+            let task = session.webSocketTask(with: try request(server.url()))
+            task.resume()
+            #expect(await failureCode { try await task.receive() } == .badServerResponse)
+            #expect((task.response as? HTTPURLResponse)?.statusCode == 403)
+            #expect((task.error as? URLError)?.code == .badServerResponse)
+        }
+    }
+
+    // U2.4
     @Test(arguments: [
         ("ftp://127.0.0.1/", [], URLError.Code.unsupportedURL), ("ws://127.0.0.1:1/", [], .cannotConnectToHost),
         ("ws://127.0.0.1:1/", ["a b"], .badURL), ("nothing", [], .unsupportedURL),

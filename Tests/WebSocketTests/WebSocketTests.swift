@@ -43,6 +43,24 @@ import Testing
         #expect(request.header("X-Client") == "1")
     }
 
+    @Test("a layer above learns of a failure before the calls for messages fail, and of the conclusion afterwards")
+    func orderOfFailure() async throws {
+        let gate = Gate()
+        let server = try makeServer(answer: { _ in
+            _ = gate.wait()
+            return "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
+        }) { $0.waitUntilClosed() }
+        defer { server.stop() }
+        let socket = manager.webSocket(server.url())
+        let calls = Log<String>()
+        socket.whenFailed { _ in calls.append("failed") }
+        socket.whenConcluded { _ in calls.append("concluded") }
+        _ = socket.receive { _ in calls.append("received") }
+        gate.open()
+        await calls.wait(for: 3)
+        #expect(calls.elements == ["failed", "received", "concluded"])
+    }
+
     @Test("the session's fields are sent, and its adapter is called after the given one") func adapters() async throws {
         let server = try makeEchoServer()
         let manager = makeManager { $0.headers = ["X-Session": "s", "Accept-Encoding": "gzip"] }

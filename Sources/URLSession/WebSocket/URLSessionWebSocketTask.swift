@@ -88,7 +88,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
     /// Cancelling the task that waits ends the wait with `URLError.cancelled`; the WebSocket stays open, and no message is lost.
     ///
     /// - Throws: `URLError`: `networkConnectionLost` if the server has closed, and all messages before were received; `cancelled` after
-    ///   ``cancel(with:reason:)``; or the task's error.
+    ///   ``cancel(with:reason:)``; or the task's error, after ``URLSessionTask/response`` has become the response that rejects a handshake.
     open func receive() async throws -> Message {
         let place = SocketReceiver(link)
         return try await CallWait<Message>.value { [self] wait in
@@ -181,6 +181,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
         }
         link.connect(socket) {
             socket.whenOpen { self.opened($0, handshakes) }
+            socket.whenFailed { self.failed($0) }
             socket.whenConcluded { self.concluded($0) }
         }
     }
@@ -198,6 +199,20 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
         }
     }
 
+    /// The calls for messages fail next: what their errors are about is to be seen by then.
+    private func failed(_ error: any Error) {
+        var response: URLResponse?
+        if case WebSocketError.handshakeRejected(let rejection) = error, let url = currentRequest?.url {
+            response = HTTPURLResponse(rejection.response, of: url)
+        }
+        let failure = shown(error)
+        values.withLock { [response] values in
+            guard !values.hasEnded else { return }
+            values.error = failure
+            if let response { values.response = response }
+        }
+    }
+
     private func concluded(_ result: Result<WebSocketClosure, any Error>) {
         var outcome = Outcome()
         switch result {
@@ -208,9 +223,6 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
             }
         case .failure(let error):
             outcome.error = shown(error)
-            if case WebSocketError.handshakeRejected(let rejection) = error, let url = currentRequest?.url {
-                outcome.response = HTTPURLResponse(rejection.response, of: url)
-            }
         }
         link.end(outcome.error ?? URLError.of(.networkConnectionLost, self))
         end(outcome)
