@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 import CurlewTestSupport
 import CurlewURLSession
 import Testing
@@ -185,11 +186,41 @@ import Testing
         let progress = task.progress
         task.resume()
         #expect(await delegate.completion() == nil)
-        #expect(await eventually { progress.completedUnitCount == 300_000 && progress.totalUnitCount == 300_000 })
+        #expect((progress.completedUnitCount, progress.totalUnitCount) == (300_000, 300_000))
         let other = session.downloadTask(with: try server.address("/silent"))
         other.resume()
         other.progress.cancel()
         await delegate.errors.wait(for: 2)
         #expect((other.error as? URLError)?.code == .cancelled)
+    }
+
+    // U2.3
+    @Test func `the progress of a task is final when it completes, also if it is read for the first time`() async throws {
+        let session = session()
+        defer { session.invalidateAndCancel() }
+        let counts = Log<[Int64]>()
+        let note = { @Sendable (progress: Progress?) in
+            counts.append([progress?.completedUnitCount ?? 0, progress?.totalUnitCount ?? 0])
+        }
+        let file = try directory.write(Data("content".utf8), to: "file")
+        let urls = [try server.address("/bytes/30000"), file, try directory.write(Data(), to: "empty")]
+        for (index, url) in urls.enumerated() {
+            let task = Lock<URLSessionTask?>(nil)
+            let made = session.dataTask(with: url) { _, _, _ in note(task.withLock { $0 }?.progress) }
+            task.withLock { $0 = made }
+            made.resume()
+            await counts.wait(for: index + 1)
+            task.withLock { $0 = nil }
+        }
+        #expect(counts.elements == [[30_000, 30_000], [7, 7], [0, 0]])
+        var request = URLRequest(url: try server.address("/body"))
+        request.httpMethod = "POST"
+        let sent = Lock<URLSessionTask?>(nil)
+        let upload = session.uploadTask(with: request, from: Data(count: 5_000)) { _, _, _ in note(sent.withLock { $0 }?.progress) }
+        sent.withLock { $0 = upload }
+        upload.resume()
+        await counts.wait(for: 4)
+        sent.withLock { $0 = nil }
+        #expect(counts.elements.last == [5_000, 5_000])
     }
 }

@@ -131,9 +131,9 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
     private func read() throws {
         guard let source else { return }
         let piece = try source.read(atMost: Self.pieceSize)
-        guard !piece.isEmpty else { return complete() }
         received += Int64(piece.count)
         note(expected: source.response.expectedContentLength)
+        guard !piece.isEmpty else { return complete() }
         switch target {
         case .memory(var data):
             target = .memory(Data())
@@ -167,8 +167,7 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
             values.localCounts = (0, received)
             return values.progress
         }
-        progress?.totalUnitCount = expected
-        progress?.completedUnitCount = received
+        progress?.show(received, of: expected)
     }
 
     // MARK: The end

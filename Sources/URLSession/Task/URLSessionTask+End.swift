@@ -35,6 +35,7 @@ extension URLSessionTask {
 
     /// Ends the task, once: has all calls about it made that are left.
     func end(_ outcome: Outcome) {
+        updateProgress()
         let (isFirst, waiters) = values.withLock { values -> (Bool, Waiters?) in
             guard !values.hasEnded else { return (false, nil) }
             values.hasEnded = true

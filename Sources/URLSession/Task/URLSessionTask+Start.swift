@@ -124,7 +124,7 @@ extension URLSessionTask {
             values.request = request
             return (values.state, values.progress)
         }
-        if let progress { report(request, to: progress) }
+        if let progress { follow(request, with: progress) }
         if hasDelegate { listenForInterimResponses(of: request) }
         // What other threads have called in between found no request. What they call meanwhile does, perhaps before this thread has done
         // what came before that.

@@ -79,7 +79,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         var expectedToSend = NSURLSessionTransferSizeUnknown
         var expectedToReceive = NSURLSessionTransferSizeUnknown
         var prefersIncrementalDelivery = true
-        var progress: Progress?
+        var progress: ShownProgress?
         var closures: RequestClosures?
         /// Whether the last calls about the task were made.
         var isOver = false
@@ -249,39 +249,24 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         sessionTask?.countOfBytesExpectedToReceive ?? values.withLock { $0.localCounts }?.received ?? 0
     }
 
-    /// The progress of sending the body of an upload, else of receiving the body, in bytes; the total is −1 while it is unknown. Cancelling,
-    /// pausing and resuming it does so to the task.
+    /// The progress of sending the body of an upload, else of receiving the body, in bytes; the total is −1 while it is unknown. Final when
+    /// the task completes. Cancelling, pausing and resuming it does so to the task.
     open var progress: Progress {
-        let (progress, isNew, request) = values.withLock { values -> (Progress, Bool, Request?) in
+        let (progress, isNew, request) = values.withLock { values -> (ShownProgress, Bool, Request?) in
             if let progress = values.progress { return (progress, false, nil) }
-            let progress = Progress(totalUnitCount: -1)
+            let progress = ShownProgress(values.localProgress)
             values.progress = progress
             return (progress, true, values.request)
         }
-        guard isNew else { return progress }
-        progress.isCancellable = true
-        progress.isPausable = true
-        progress.cancellationHandler = { [weak self] in self?.cancel() }
-        progress.pausingHandler = { [weak self] in self?.suspend() }
-        progress.resumingHandler = { [weak self] in self?.resume() }
-        if let request { report(request, to: progress) }
-        return progress
-    }
-
-    /// Has the progress of a request be that of the task.
-    func report(_ request: Request, to progress: Progress) {
-        let shown = Shown(progress)
-        let update = { @Sendable (own: Progress) in
-            shown.value.totalUnitCount = own.totalUnitCount
-            shown.value.completedUnitCount = own.completedUnitCount
-        }
-        let queue = request.session.queue
-        switch request {
-        case let upload as UploadRequest where self is URLSessionUploadTask: upload.uploadProgress(queue: queue, closure: update)
-        case let data as DataRequest: data.downloadProgress(queue: queue, closure: update)
-        case let download as DownloadRequest: download.downloadProgress(queue: queue, closure: update)
-        default: break
-        }
+        let shown = progress.value
+        guard isNew else { return shown }
+        shown.isCancellable = true
+        shown.isPausable = true
+        shown.cancellationHandler = { [weak self] in self?.cancel() }
+        shown.pausingHandler = { [weak self] in self?.suspend() }
+        shown.resumingHandler = { [weak self] in self?.resume() }
+        if let request { follow(request, with: progress) }
+        return shown
     }
 
     // MARK: Control
