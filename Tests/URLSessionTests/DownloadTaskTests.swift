@@ -223,4 +223,36 @@ import Testing
         sent.withLock { $0 = nil }
         #expect(counts.elements.last == [5_000, 5_000])
     }
+
+    // U2.5
+    @Test func `a data task that became a download has completed when the download completes`() async throws {
+        let delegate = ReplacementDelegate()
+        let session = session(delegate)
+        defer { session.invalidateAndCancel() }
+        // The download's end comes at the same time.
+        for _ in 1...20 { session.dataTask(with: try server.address("/bytes/10")).resume() }
+        await delegate.states.wait(for: 20)
+        #expect(delegate.states.elements.allSatisfy { $0 == .completed })
+    }
+}
+
+/// Has data tasks become downloads, and notes their states when those complete.
+private final class ReplacementDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
+    let states = Log<URLSessionTask.State?>()
+    private let replaced = Lock<[Int: URLSessionTask]>([:])
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) { completionHandler(.becomeDownload) }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask) {
+        replaced.withLock { $0[downloadTask.taskIdentifier] = dataTask }
+    }
+
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        states.append(replaced.withLock { $0[task.taskIdentifier] }?.state)
+    }
 }

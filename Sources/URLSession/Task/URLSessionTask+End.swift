@@ -16,13 +16,13 @@ extension URLSessionTask {
         }
         outcome.data = request.delegate.data
         if let successor = values.withLock({ $0.successor }) {
-            outcome.file = values.withLock { $0.file.take() }
-            successor.end(outcome)
             // The data task has ended without a call when the other one took its place.
-            values.withLock { values in
+            outcome.file = values.withLock { values in
                 values.state = .completed
                 values.hasEnded = true
+                return values.file.take()
             }
+            successor.end(outcome)
         } else {
             end(outcome)
         }
