@@ -21,7 +21,9 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {  // as 
         let request = values.withLock { $0.request }
         cancel { $0.cancel() }
         guard let request else { return session.queue.schedule { completionHandler(nil) } }
-        request.whenFinished { [queue = session.queue] in
+        request.whenFinished { [self, queue = session.queue] in
+            // The task ends before, also if another thread was just starting it. One that was a data task is ended by that.
+            if request is DownloadRequest { requestEnded(request) }
             let data = request.delegate.error == nil ? nil : (request as? DownloadRequest)?.resumeData
             queue.schedule { completionHandler(data) }
         }
