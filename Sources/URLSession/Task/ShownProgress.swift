@@ -5,28 +5,28 @@ import CurlewURLLoading
 
 /// The progress of a task: it has the counts of its request's, which is made later.
 final class ShownProgress: Sendable {
-    private let shown: Lock<Shown<Progress>>
+    private let shown: Shown<Progress>
+    private let turn = Lock(())
 
     init(_ progress: Progress) {
-        shown = Lock(Shown(progress))
+        shown = Shown(progress)
     }
 
-    var value: Progress { shown.withLock { $0.value } }
+    var value: Progress { shown.value }
 
     /// Shows the counts of another progress.
     func show(_ own: Progress) {
-        // Read inside of the lock, so that earlier counts do not take the place of later ones.
-        shown.withLock { shown in
-            shown.value.totalUnitCount = own.totalUnitCount
-            shown.value.completedUnitCount = own.completedUnitCount
-        }
+        // Read in turn, so that earlier counts do not take the place of later ones.
+        turn.withLock { _ in set(own.completedUnitCount, of: own.totalUnitCount) }
     }
 
     func show(_ completed: Int64, of total: Int64) {
-        shown.withLock { shown in
-            shown.value.totalUnitCount = total
-            shown.value.completedUnitCount = completed
-        }
+        turn.withLock { _ in set(completed, of: total) }
+    }
+
+    private func set(_ completed: Int64, of total: Int64) {
+        value.totalUnitCount = total
+        value.completedUnitCount = completed
     }
 }
 
