@@ -315,10 +315,15 @@ for target in package.targets where ![.system, .plugin].contains(target.type) {
     target.swiftSettings = settings
 }
 
-// Only these suites, separated by commas, and what they need: .ci/run names those that a sanitizer is for.
+// Only these suites, separated by commas, and what they need: .ci/run names those that a sanitizer is for. With none, what products need.
 if let suites = Context.environment["CURLEW_TEST_TARGETS"] {
     let targets = Dictionary(uniqueKeysWithValues: package.targets.map { ($0.name, $0) })
     var open = suites.split(separator: ",").map(String.init)
+    if open.isEmpty {
+        open = package.products.flatMap { ($0 as? Product.Library)?.targets ?? [] }
+    } else {
+        package.products = []
+    }
     var needed: Set<String> = []
     while let name = open.popLast() {
         guard needed.insert(name).inserted else { continue }
@@ -329,6 +334,5 @@ if let suites = Context.environment["CURLEW_TEST_TARGETS"] {
             }
         }
     }
-    package.products = []
     package.targets.removeAll { !needed.contains($0.name) }
 }
