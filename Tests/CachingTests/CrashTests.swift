@@ -8,7 +8,6 @@ import Testing
 
 /// What is left by processes that are killed, run out of space or get in each other's way: every later read is a correct hit or a miss.
 @Suite(.timeLimit(.minutes(3))) struct CrashTests {
-    private static let isLong = ProcessInfo.processInfo.environment["CURLEW_TEST_LONG"] == "1"
     let directory: TemporaryDirectory
 
     init() throws {
@@ -41,7 +40,7 @@ import Testing
     @Test func `A process that is killed at any moment leaves correct entries only`() async throws {
         let storage = DiskCacheStorage(directory: url, capacity: 40_000)
         var random = SystemRandomNumberGenerator()
-        for kill in 0..<(Self.isLong ? 100 : 10) {
+        for kill in 0..<TestLength.value(10, long: 100) {
             // So that its first write is seen.
             try storage.removeAll()
             let process = try Probe.start("fill", url.path, "killed\(kill)")
@@ -78,7 +77,7 @@ import Testing
     }
 
     @Test func `Eight processes on one directory read correct entries only`() async throws {
-        let rounds = Self.isLong ? 35_000 : 150
+        let rounds = TestLength.value(150, long: 35_000)
         let processes = try (0..<8).map { try Probe.start("cache", url.path, "p\($0)", "\(rounds)") }
         for process in processes { #expect(await process.finish().status == 0) }
         let storage = DiskCacheStorage(directory: url, capacity: 40_000)

@@ -254,7 +254,7 @@ import Testing
         CacheState.write(state, lock)
     }
 
-    @Test(.enabled(if: ProcessInfo.processInfo.environment["CURLEW_TEST_LONG"] == "1"), .timeLimit(.minutes(10)))
+    @Test(.enabled(if: TestLength.isLong), .timeLimit(.minutes(10)))
     func `A hundred thousand files make a look-up or an eviction no slower than a thousand`() throws {
         var costs: [Costs] = []
         for count in [1_000, 100_000] {

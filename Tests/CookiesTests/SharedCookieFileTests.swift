@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test("a process that is killed at any moment leaves the old or the new file") func killed() async throws {
-        let rounds = ProcessInfo.processInfo.environment["CURLEW_TEST_LONG"] == "1" ? 100 : 8
+        let rounds = TestLength.value(8, long: 100)
         var random = SplitMix(state: 23)
         var last = 0
         for _ in 0..<rounds {

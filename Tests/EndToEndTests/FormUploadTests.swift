@@ -216,7 +216,7 @@ import Testing
 
     @Test("a file far larger than the memory is sent from where it lies, in a process of its own", .timeLimit(.minutes(10)))
     func largeFile() async throws {
-        let size: Int64 = Scale.isLong ? 10 << 30 : Scale.largeFile
+        let size: Int64 = TestLength.value(Scale.largeFile, long: 10 << 30)
         let server = try LoopbackServer.standard(recording: false)
         let file = directory.file("sparse")
         #expect(FileManager.default.createFile(atPath: file.path, contents: nil) && truncate(file.path, off_t(size)) == 0)

@@ -9,9 +9,9 @@ import Testing
 ///
 /// `CURLEW_TEST_LONG=1` makes it 500 MB and 20 kills, and a hundred rounds in place of five.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct KilledDownloadTests {
-    private static let size: Int64 = Scale.isLong ? 500_000_000 : 64 << 20
-    private static let kills = Scale.isLong ? 20 : 5
-    private static let rounds = Scale.isLong ? 100 : 5
+    private static let size: Int64 = TestLength.value(64 << 20, long: 500_000_000)
+    private static let kills = TestLength.value(5, long: 20)
+    private static let rounds = TestLength.value(5, long: 100)
     private static let roundSize: Int64 = 16 << 20
     private static let killsOfRound = 3
     private static let pieceSize: Int64 = 64 << 10

@@ -11,22 +11,18 @@ extension Trait where Self == ConditionTrait {
     static var needsHttpbin: Self { .enabled(if: Servers.hasHttpbin, "needs the httpbin of scripts/servers") }
 }
 
-/// The scale of the stress tests. `CURLEW_TEST_SHORT=1` is for runs under a sanitizer, which are ten times slower, `CURLEW_TEST_LONG=1` for
-/// runs of about an hour.
+/// The scale of the stress tests.
 enum Scale {
-    private static let isShort = ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == "1"
-    static let isLong = ProcessInfo.processInfo.environment["CURLEW_TEST_LONG"] == "1"
-
-    static let requests = isShort ? 1_000 : 10_000
-    static let sessions = isShort ? 200 : 2_000
-    static let largeFile: Int64 = isShort ? 64 << 20 : 1 << 30
-    static let streamedBody: Int64 = isShort ? 64 << 20 : 256 << 20
-    static let together = isShort ? 500 : isLong ? 10_000 : 5_000
-    static let soak = isShort ? 2_000 : isLong ? 1_000_000 : 20_000
-    static let cancels = isShort ? 200 : isLong ? 4_000 : 1_000
-    static let pauses = isShort ? 24 : isLong ? 2_000 : 96
+    static let requests = TestLength.value(10_000, short: 1_000)
+    static let sessions = TestLength.value(2_000, short: 200)
+    static let largeFile: Int64 = TestLength.value(256 << 20, short: 64 << 20, long: 1 << 30)
+    static let streamedBody: Int64 = TestLength.value(256 << 20, short: 64 << 20)
+    static let together = TestLength.value(5_000, short: 500, long: 10_000)
+    static let soak = TestLength.value(20_000, short: 2_000, long: 1_000_000)
+    static let cancels = TestLength.value(1_000, short: 200, long: 4_000)
+    static let pauses = TestLength.value(96, short: 24, long: 2_000)
     /// Whether memory figures are meaningful: a sanitizer's shadow memory would be counted too.
-    static let limitsMemory = !isShort
+    static let limitsMemory = !TestLength.isShort
 }
 
 // MARK: - Errors

@@ -14,7 +14,7 @@ import Testing
         return text.split(whereSeparator: \.isNewline).count { !$0.contains("cmd=client") && !$0.contains("cmd=restore") }
     }
 
-    @Test("a node that is added and removed under load costs no command, and its connections end", .enabled(if: SharedLimitTests.isLong))
+    @Test("a node that is added and removed under load costs no command, and its connections end", .enabled(if: TestLength.isLong))
     func addedNode() async throws {
         // No node that a busy machine holds up is to be replaced.
         let group = try await ClusterGroup(timeout: 5_000)
@@ -60,7 +60,7 @@ import Testing
         withExtendedLifetime(subscription) {}
     }
 
-    @Test("a node that comes back empty before it is replaced is used again, with its scripts", .enabled(if: SharedLimitTests.isLong))
+    @Test("a node that comes back empty before it is replaced is used again, with its scripts", .enabled(if: TestLength.isLong))
     func restartedEmpty() async throws {
         let group = try await ClusterGroup(timeout: 60_000)
         let client = try RedisClient(group.configuration())
@@ -79,7 +79,7 @@ import Testing
         #expect(count >= 100 && count < report.counts[key] ?? 0)
     }
 
-    @Test("a lease needs each replica of its node, until the masters agree that one has failed", .enabled(if: SharedLimitTests.isLong))
+    @Test("a lease needs each replica of its node, until the masters agree that one has failed", .enabled(if: TestLength.isLong))
     func everyReplica() async throws {
         let group = try await ClusterGroup(timeout: 3_000)
         let added = try await group.add()
@@ -114,7 +114,7 @@ import Testing
         #expect(try await strict.complete(try #require(lease), Data("new".utf8)))
     }
 
-    @Test("commands without a key go to a node that responds", .enabled(if: SharedLimitTests.isLong)) func silentNode() async throws {
+    @Test("commands without a key go to a node that responds", .enabled(if: TestLength.isLong)) func silentNode() async throws {
         let group = try await ClusterGroup(timeout: 60_000)
         var configuration = group.configuration(timeout: .milliseconds(200))
         configuration.silenceLimit = .seconds(60)

@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test(
-        "a slot that is moved is found by clients that are quiet otherwise, with and without TLS", .enabled(if: SharedLimitTests.isLong),
+        "a slot that is moved is found by clients that are quiet otherwise, with and without TLS", .enabled(if: TestLength.isLong),
         arguments: [false, true] as [Bool])
     func moved(isSecure: Bool) async throws {
         // No node that a busy machine holds up is to be replaced.
@@ -181,7 +181,7 @@ import Testing
         #expect(try #require(times.suffix(3).min()) < .milliseconds(200))
     }
 
-    @Test("a process that only subscribes follows the slot of its channel", .enabled(if: SharedLimitTests.isLong)) func subscriber()
+    @Test("a process that only subscribes follows the slot of its channel", .enabled(if: TestLength.isLong)) func subscriber()
         async throws
     {
         let group = try await ClusterGroup()
@@ -205,7 +205,7 @@ import Testing
         withExtendedLifetime(subscription) {}
     }
 
-    @Test("a slot that is moved to another node and back under load costs no command", .enabled(if: SharedLimitTests.isLong))
+    @Test("a slot that is moved to another node and back under load costs no command", .enabled(if: TestLength.isLong))
     func migration() async throws {
         let group = try await ClusterGroup()
         let client = try RedisClient(group.configuration(timeout: .seconds(20)))
@@ -231,7 +231,7 @@ import Testing
         }
     }
 
-    @Test("keys of one command that are on two nodes meanwhile are waited for", .enabled(if: SharedLimitTests.isLong))
+    @Test("keys of one command that are on two nodes meanwhile are waited for", .enabled(if: TestLength.isLong))
     func tryAgain() async throws {
         let group = try await ClusterGroup()
         let client = try RedisClient(group.configuration(timeout: .seconds(20)))

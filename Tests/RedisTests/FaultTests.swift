@@ -36,7 +36,7 @@ import Testing
 
     static let setting = Duration.milliseconds(20)
     /// What a machine that is busy may add at most to the fastest of three.
-    static let slack = Duration.milliseconds(SharedLimitTests.isLong ? 30 : 200)
+    static let slack = Duration.milliseconds(TestLength.value(200, long: 30))
 
     /// A server in a state, with the way out of it.
     private final class Place: Sendable {

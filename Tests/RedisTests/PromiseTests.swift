@@ -14,7 +14,7 @@ import Testing
 
 /// What a fail-over may cost: what SCALE.md promises of each store, with a master that is killed under load. Replication is asynchronous, so
 /// that a fail-over may lose the last writes. With `CURLEW_TEST_LONG=1` only.
-@Suite(.enabled(if: RedisServer.isInstalled && SharedLimitTests.isLong), .timeLimit(.minutes(3))) struct PromiseTests {
+@Suite(.enabled(if: RedisServer.isInstalled && TestLength.isLong), .timeLimit(.minutes(3))) struct PromiseTests {
     /// Kills the master, and waits until the sentinels agree on another one.
     private func failOver(_ group: SentinelGroup) async throws {
         await group.servers[0].kill()

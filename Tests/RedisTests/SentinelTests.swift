@@ -109,7 +109,7 @@ import Testing
         #expect(await eventually { gone.refusal == .unavailable(configuration.address, .system(ECONNREFUSED)) })
     }
 
-    @Test("sentinels and the master they name are reached with TLS, and after a fail-over too", .enabled(if: SharedLimitTests.isLong))
+    @Test("sentinels and the master they name are reached with TLS, and after a fail-over too", .enabled(if: TestLength.isLong))
     func secure() async throws {
         let group = try await SentinelGroup(isSecure: true)
         let client = try RedisClient(group.configuration(timeout: .seconds(20)))
@@ -142,7 +142,7 @@ import Testing
     enum Fault: CaseIterable {
         case killed, paused
 
-        static var tried: [Self] { SharedLimitTests.isLong ? allCases : [.killed] }
+        static var tried: [Self] { TestLength.isLong ? allCases : [.killed] }
     }
 
     @Test("after a fail-over commands reach the new master within a second of its announcement", arguments: Fault.tried)
@@ -203,7 +203,7 @@ import Testing
         withExtendedLifetime((subscription, watching)) {}
     }
 
-    @Test("a planned fail-over costs no read, only what may not run twice and was in flight", .enabled(if: SharedLimitTests.isLong))
+    @Test("a planned fail-over costs no read, only what may not run twice and was in flight", .enabled(if: TestLength.isLong))
     func planned() async throws {
         let group = try await SentinelGroup()
         let client = try RedisClient(group.configuration(timeout: .seconds(20)))
@@ -240,7 +240,7 @@ import Testing
     }
 
     @Test(
-        "a master that comes back empty before it is replaced is used again, with its scripts", .enabled(if: SharedLimitTests.isLong))
+        "a master that comes back empty before it is replaced is used again, with its scripts", .enabled(if: TestLength.isLong))
     func restartedEmpty() async throws {
         let group = try await SentinelGroup(downAfter: 60_000)
         let client = try RedisClient(group.configuration())
@@ -257,7 +257,7 @@ import Testing
     }
 
     @Test(
-        "what was refused is sent again within its time: a replica that becomes the master gets it", .enabled(if: SharedLimitTests.isLong))
+        "what was refused is sent again within its time: a replica that becomes the master gets it", .enabled(if: TestLength.isLong))
     func readOnly() async throws {
         let group = try await SentinelGroup()
         let client = try RedisClient(group.configuration(timeout: .seconds(20)))

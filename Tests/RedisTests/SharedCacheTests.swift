@@ -201,7 +201,7 @@ import Testing
         print("invalidation: median \(median / 1_000) µs, slowest \(last / 1_000) µs of \(delays.count)")
         #expect(median < 50_000_000)
         // But for what the machine takes of the processes' time.
-        if SharedLimitTests.isLong { #expect(delays[delays.count * 19 / 20] < 50_000_000) }
+        if TestLength.isLong { #expect(delays[delays.count * 19 / 20] < 50_000_000) }
     }
 
     @Test(
@@ -241,7 +241,7 @@ import Testing
         print("invalidation by \(way): median \(median), slowest \(last) of 20")
         // A message takes a millisecond or two; what is only noticed later, seconds.
         #expect(median < .milliseconds(500))
-        if SharedLimitTests.isLong { #expect(delays[18] < .milliseconds(50)) }
+        if TestLength.isLong { #expect(delays[18] < .milliseconds(50)) }
     }
 
     /// Waits until all that a store has told others has reached the memory of these: messages come in their order.

@@ -11,9 +11,8 @@ import Testing
 @testable import CurlewRedis
 
 @Suite(.enabled(if: RedisServer.isInstalled), .timeLimit(.minutes(3))) struct SharedLimitTests {
-    static let isLong = ProcessInfo.processInfo.environment["CURLEW_TEST_LONG"] == "1"
     /// The share of the limit that is taken at least. In a few seconds, a busy machine may take some of the time.
-    static let least = isLong ? 0.98 : 0.9
+    static let least = TestLength.value(0.9, long: 0.98)
 
     /// The most permits of a rate of so many a second that processes can have from the first one's begin on: the burst, and those that are
     /// reserved up to 100 milliseconds ahead.
@@ -29,7 +28,7 @@ import Testing
 
     @Test("ten processes with one limit of 500 a second take 500 a second together, each its share") func shared() async throws {
         let server = try await RedisServer()
-        let seconds = Self.isLong ? 60 : 5
+        let seconds = TestLength.value(5, long: 60)
         let fleet = try await Fleet(10, "limit", on: server, "500", "\(seconds)", "1")
         fleet.begin()
         let reports = await fleet.reports()
@@ -43,7 +42,7 @@ import Testing
 
     @Test("ten processes with one rate limiter send 500 requests a second together") func sent() async throws {
         let server = try await RedisServer()
-        let seconds = Self.isLong ? 60 : 4
+        let seconds = TestLength.value(4, long: 60)
         let times = Monitor<[Int]>([])
         let host = try LoopbackServer(recording: false) { _, _ in
             let time = Int(MonotonicTime.now())
@@ -61,7 +60,7 @@ import Testing
         let window = (seconds - 1) * 1_000_000_000
         let total = all.count { $0 >= first && $0 < first + window }
         print("sent: \(total) requests in \(seconds - 1) s, by process \(right)")
-        if Self.isLong { for count in right { #expect(abs(10 * count - all.count) <= all.count / 5) } }
+        if TestLength.isLong { for count in right { #expect(abs(10 * count - all.count) <= all.count / 5) } }
         // At every request, not in a window: on a busy machine, requests that were delayed before it arrive in it.
         let began = try #require(reports.compactMap { $0["began"] }.min())
         for (index, time) in all.enumerated() where index >= most(of: 500, time - began) {

@@ -11,7 +11,7 @@ import Testing
 
 /// A master that is cut off with one client and one of three sentinels, while the others fail over. With `CURLEW_TEST_LONG=1` only.
 @Suite(
-    .enabled(if: RedisServer.isInstalled && SharedLimitTests.isLong),
+    .enabled(if: RedisServer.isInstalled && TestLength.isLong),
     .enabled(Comment(rawValue: CutOffNetwork.need)) { await CutOffNetwork.isAllowed() }, .timeLimit(.minutes(3)))
 struct SplitBrainTests {
     /// Two sides of one service, of which one can be cut off.

@@ -222,15 +222,14 @@ import Testing
         #expect(try await load(1_000) == 1_000_000)
         let (descriptors, threads, memory) = (ProcessProbe.openDescriptorCount, ProcessProbe.threadCount, ProcessProbe.residentBytes)
         // Under a sanitizer, where ten thousand take a minute, fewer.
-        let isShort = ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == "1"
-        let count = isShort ? 1_000 : 10_000
+        let count = TestLength.value(10_000, short: 1_000)
         #expect(try await load(count) == count * 1_000)
         #expect(await session.allTasks.isEmpty)
         #expect(Self.isAsBefore(descriptors, threads))
         #expect(server.connectionCount <= 6)
         // Not under a sanitizer, which keeps released memory. A task with its request that stayed would be over 100 MiB; the rest is what an
         // allocator keeps.
-        guard !isShort, let memory else { return }
+        guard !TestLength.isShort, let memory else { return }
         #expect(ProcessProbe.residentBytes.map { $0 < memory + (64 << 20) } ?? true)
     }
 }
