@@ -10,3 +10,9 @@ extension RateLimiter {
         set { maximumHold = newValue }
     }
 }
+
+extension SharedPolicyState {
+    /// The name in 0.9 of ``publish(_:)``.
+    @available(*, deprecated, renamed: "publish(_:)")
+    public func tell(_ change: SharedChange) { publish(change) }
+}

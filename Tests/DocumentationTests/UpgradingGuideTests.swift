@@ -73,6 +73,19 @@ import Testing
             """, "type 'Opened' does not conform to protocol 'StreamTransferObserver'"
         ),
         (
+            ["CurlewResilience"],
+            """
+            final class Published: SharedPolicyState {
+                func tell(_ change: SharedChange) {}
+                func subscribe(_ receive: @escaping @Sendable (SharedChange) -> Void) -> any AnyObject & Sendable { self }
+            }
+            """, "type 'Published' does not conform to protocol 'SharedPolicyState'"
+        ),
+        (
+            ["CurlewResilience"], "func use(_ event: PolicyEvent) { if case .told = event.action {} }",
+            "type 'PolicyEvent.Action' has no member 'told'"
+        ),
+        (
             ["CurlewOperations"], "func use(_ data: Data) -> Any? { XMLParserResponseSerializer().object(of: data, in: nil) }",
             "call can throw, but it is not marked with 'try' and the error is not handled"
         ),
@@ -99,6 +112,10 @@ import Testing
         (
             "Curlew", "func use(_ stream: StreamRequest) async throws { try await stream.end() }",
             "'end()' is deprecated: renamed to 'waitUntilCompleted()'"
+        ),
+        (
+            "CurlewResilience", "func use(_ state: any SharedPolicyState, _ change: SharedChange) { state.tell(change) }",
+            "'tell' is deprecated: renamed to 'publish(_:)'"
         ),
         (
             "CurlewResilience", "func use(_ limiter: inout RateLimiter) { limiter.longestHold = .seconds(1) }",

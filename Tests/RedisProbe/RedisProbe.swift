@@ -206,20 +206,20 @@ enum RedisProbe {
         let manager = makeManager { $0.use(Resilience(breaker: breaker(client))) }
         begin()
         while await !isRefused(url, manager) {}
-        // What was told is in the server when a later command has been answered: the second one, as a script that the server did not know is
-        // sent again behind the first.
+        // What was published is in the server when a later command has been answered: the second one, as a script that the server did not
+        // know is sent again behind the first.
         for _ in 0..<2 { try? await client.ping() }
         report("refused", 1)
     }
 
     private static func late(_ client: RedisClient, _ url: String) async {
-        let told = Log<Bool>()
+        let received = Log<Bool>()
         let observer = ClosurePolicyObserver { event in
-            if case .told = event.action { told.append(true) }
+            if case .received = event.action { received.append(true) }
         }
         let manager = makeManager { $0.use(Resilience(breaker: breaker(client), observers: [observer])) }
         begin()
-        await told.wait(for: 1)
+        await received.wait(for: 1)
         report("refused", await isRefused(url, manager) ? 1 : 0)
     }
 

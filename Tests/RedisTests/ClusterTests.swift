@@ -79,7 +79,8 @@ import Testing
             let subscription = RedisPolicyState(other, name: name).subscribe { seen.append($0) }
             #expect(
                 await becomesTrue {
-                    RedisPolicyState(client, name: name).tell(SharedChange(.breakerOpened, policy: "p", group: "g", lasting: .seconds(5)))
+                    RedisPolicyState(client, name: name).publish(
+                        SharedChange(.breakerOpened, policy: "p", group: "g", lasting: .seconds(5)))
                     return seen.count > 0
                 })
             retained += [mine, theirs, subscription] as [any Sendable]

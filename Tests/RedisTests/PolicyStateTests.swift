@@ -12,23 +12,23 @@ import Testing
         SharedChange(kind, policy: "breaker", group: group, lasting: time)
     }
 
-    /// Subscribes, and waits until a change of the group is received that is told again and again.
+    /// Subscribes, and waits until a change of the group is received that is published again and again.
     private func reaches(_ one: RedisPolicyState, _ other: RedisPolicyState, _ group: String) async -> [SharedChange] {
         let received = Log<SharedChange>()
         let subscription = other.subscribe { if $0.group == group { received.append($0) } }
-        let telling = Task {
+        let publishing = Task {
             while !Task.isCancelled, received.count == 0 {
-                one.tell(change(.budgetSpent, group))
+                one.publish(change(.budgetSpent, group))
                 try await Task.sleep(for: .milliseconds(10))
             }
         }
         await received.wait(for: 1)
-        telling.cancel()
+        publishing.cancel()
         withExtendedLifetime(subscription) {}
         return received.elements
     }
 
-    @Test("changes of policies reach the other processes") func told() async throws {
+    @Test("changes of policies reach the other processes") func published() async throws {
         let server = try await RedisServer()
         let (one, other) = (RedisPolicyState(try server.client()), RedisPolicyState(try server.client()))
         let received = await reaches(one, other, "https://example.org:443")
@@ -38,9 +38,9 @@ import Testing
     @Test("a process that subscribes later reads which breakers are open, with the time that is left") func late() async throws {
         let server = try await RedisServer()
         let one = RedisPolicyState(try server.client())
-        for number in 0..<3 { one.tell(change(.breakerOpened, "\(number)", lasting: .seconds(60))) }
-        one.tell(change(.breakerClosed, "1"))
-        one.tell(change(.budgetSpent, "budget"))
+        for number in 0..<3 { one.publish(change(.breakerOpened, "\(number)", lasting: .seconds(60))) }
+        one.publish(change(.breakerClosed, "1"))
+        one.publish(change(.budgetSpent, "budget"))
         // The last one in the pipeline.
         try await one.client.ping()
         #expect(try await one.client.run(["HLEN", .text(one.place)]) == .integer(2))
@@ -61,7 +61,7 @@ import Testing
     {
         let server = try await RedisServer()
         let one = RedisPolicyState(try server.client())
-        one.tell(change(.breakerOpened, "first", lasting: .seconds(60)))
+        one.publish(change(.breakerOpened, "first", lasting: .seconds(60)))
         try await one.client.ping()
         let received = Log<SharedChange>()
         let other = try server.client()
@@ -69,7 +69,7 @@ import Testing
         await received.wait(for: 1)
         try await server.restart()
         #expect(await one.client.becomesReady())
-        one.tell(change(.breakerOpened, "second", lasting: .seconds(60)))
+        one.publish(change(.breakerOpened, "second", lasting: .seconds(60)))
         await received.wait(for: 2)
         #expect(received.elements.map(\.group).prefix(2) == ["first", "second"])
         withExtendedLifetime(subscription) {}
@@ -78,34 +78,34 @@ import Testing
     @Test("an entry whose time has passed is not read, and one that is no change is skipped") func ended() async throws {
         let server = try await RedisServer()
         let one = RedisPolicyState(try server.client())
-        one.tell(change(.breakerOpened, "open", lasting: .seconds(60)))
+        one.publish(change(.breakerOpened, "open", lasting: .seconds(60)))
         for value in ["1 {}", "99999999999999 {}", "no number", ""] {
             _ = try await one.client.run(["HSET", .text(one.place), .text(value), .text(value)])
         }
         let received = Log<SharedChange>()
         let subscription = RedisPolicyState(try server.client()).subscribe { received.append($0) }
         await received.wait(for: 1)
-        // Everything that is read is delivered at once: what was told after that comes later.
-        one.tell(change(.breakerClosed, "last"))
+        // Everything that is read is delivered at once: what is published after that comes later.
+        one.publish(change(.breakerClosed, "last"))
         await received.wait(for: 2)
         #expect(received.elements.map(\.group) == ["open", "last"])
         withExtendedLifetime(subscription) {}
     }
 
-    @Test("a full server tells changes, and keeps none") func full() async throws {
+    @Test("a full server publishes changes, and keeps none") func full() async throws {
         let server = try await RedisServer()
         let one = RedisPolicyState(try server.client())
         _ = try await one.client.run(["CONFIG", "SET", "maxmemory", "1"])
         let received = Log<SharedChange>()
         let subscription = RedisPolicyState(try server.client()).subscribe { received.append($0) }
-        let telling = Task {
+        let publishing = Task {
             while !Task.isCancelled, received.count == 0 {
-                one.tell(change(.breakerOpened, "full", lasting: .seconds(60)))
+                one.publish(change(.breakerOpened, "full", lasting: .seconds(60)))
                 try await Task.sleep(for: .milliseconds(10))
             }
         }
         await received.wait(for: 1)
-        telling.cancel()
+        publishing.cancel()
         #expect(received.elements.first == change(.breakerOpened, "full", lasting: .seconds(60)))
         #expect(try await one.client.run(["EXISTS", .text(one.place)]) == .integer(0))
         withExtendedLifetime(subscription) {}

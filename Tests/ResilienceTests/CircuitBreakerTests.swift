@@ -95,7 +95,7 @@ import Testing
         #expect(verdict(nil, CurlewError.transferFailed(lost)) == .failure)
     }
 
-    @Test("what other processes tell opens it and ends its pause") func shared() {
+    @Test("what other processes publish opens it and ends its pause") func shared() {
         var state = Self.breaker()
         #expect(state.open(for: .seconds(5), at: .seconds(1))?.to == .open)
         #expect(state.open(for: .seconds(50), at: .seconds(2)) == nil)

@@ -154,13 +154,14 @@ import Testing
     @Test("every action has a name for dimensions of its own") func names() {
         let actions: [PolicyEvent.Action] = [
             .refused(retryAfter: .seconds(1)), .waited(.seconds(2)), .changed(from: .closed, to: .open), .limitChanged(from: 1, to: 2),
-            .hedged(after: .seconds(3)), .hedgeWon, .coalesced, .heldBack(.seconds(4)), .storeFailed("gone"), .told(.breakerOpened),
+            .hedged(after: .seconds(3)), .hedgeWon, .coalesced, .heldBack(.seconds(4)), .storeFailed("gone"), .received(.breakerOpened),
             .fellBack,
         ]
         let reports = actions.map { PolicyEvent(.fallback, name: "name", group: "group", $0).report(of: nil) }
         #expect(
             reports.map(\.action) == [
-                "refused", "waited", "changed", "limit_changed", "hedged", "hedge_won", "coalesced", "held_back", "store_failed", "told",
+                "refused", "waited", "changed", "limit_changed", "hedged", "hedge_won", "coalesced", "held_back", "store_failed",
+                "received",
                 "fell_back",
             ])
         #expect(reports.compactMap(\.duration) == [.seconds(1), .seconds(2), .seconds(3), .seconds(4)])

@@ -23,7 +23,7 @@ private final class TestStore: RateLimitStore {
     }
 }
 
-/// Tells all who subscribe.
+/// Publishes to all subscribers.
 private final class TestState: SharedPolicyState {
     /// A subscription, which ends with the object.
     final class Token: Sendable {
@@ -34,10 +34,10 @@ private final class TestState: SharedPolicyState {
     }
 
     private let receivers = Monitor<[UUID: @Sendable (SharedChange) -> Void]>([:])
-    let told = Monitor<[SharedChange]>([])
+    let published = Monitor<[SharedChange]>([])
 
-    func tell(_ change: SharedChange) {
-        told.update { $0.append(change) }
+    func publish(_ change: SharedChange) {
+        published.update { $0.append(change) }
         for receive in receivers.read({ Array($0.values) }) { receive(change) }
     }
 
@@ -132,7 +132,7 @@ private final class TestState: SharedPolicyState {
         let mock = MockTransport(.text("ok"))
         let other = SessionManager(mock: mock) { $0.use(policies) }
         _ = try await finder.request(url).serializingData().value
-        #expect(state.told.read { $0.map(\.kind) } == [.breakerOpened])
+        #expect(state.published.read { $0.map(\.kind) } == [.breakerOpened])
         await #expect(throws: CurlewError.self) { try await other.request(url).serializingData().value }
         #expect(mock.requests.isEmpty)
     }

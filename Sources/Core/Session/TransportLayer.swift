@@ -86,7 +86,7 @@ public struct PolicyReport: Sendable {
     /// - `coalesced`: a request shares the transfer of an equal one.
     /// - `held_back`: the server asked to wait for ``duration``.
     /// - `store_failed`: the store that a fleet shares failed.
-    /// - `told`: another process published that a breaker has opened or closed, or that a retry budget is spent.
+    /// - `received`: another process published that a breaker has opened or closed, or that a retry budget is spent.
     public let action: String
     /// The phase that a circuit breaker has entered: `closed`, `open` or `half_open`. `nil` for other reports.
     public let phase: String?

@@ -18,7 +18,7 @@ public struct RedisPolicyState: SharedPolicyState {
     /// Publishes a change. Those with an end are kept in a hash with a field for each policy and group: the end in milliseconds of the
     /// server's time, a space, and the change. The hash expires with its last entry. A full server refuses to keep them, which must not
     /// prevent publishing.
-    private static let telling = RedisScript(
+    private static let publishing = RedisScript(
         """
         local t = redis.call('TIME')
         local now, lasting = t[1] * 1000 + math.floor(t[2] / 1000), tonumber(ARGV[4])
@@ -71,7 +71,7 @@ public struct RedisPolicyState: SharedPolicyState {
     }
 
     /// Publishes a change to the others; returns at once. A change that can't be published is dropped.
-    public func tell(_ change: SharedChange) {
+    public func publish(_ change: SharedChange) {
         // Encoding a text and a number fails for numbers that JSON has not, which are no durations.
         guard let data = try? JSONEncoder().encode(change) else { return }
         let lasting: Int =
@@ -82,7 +82,7 @@ public struct RedisPolicyState: SharedPolicyState {
             default: -1
             }
         client.submit(
-            Self.telling, keys: [place],
+            Self.publishing, keys: [place],
             [
                 .text("\(change.policy)\n\(change.group)"), .bytes(data), .text(channel), .number(lasting), .number(Self.crowded),
                 client.publishCommand,
@@ -112,7 +112,7 @@ private final class PolicyFollower: Sendable {
         var beginning = 0
         var isReading = false
         /// Policies and groups of the changes received while the kept ones are read: those may be older.
-        var told: Set<[String]> = []
+        var received: Set<[String]> = []
     }
 
     /// The time after which a failed read is tried again, doubled up to the longest: the server's other connection may come later.
@@ -139,13 +139,13 @@ private final class PolicyFollower: Sendable {
             let beginning = state.withLock { state in
                 state.beginning += 1
                 state.isReading = true
-                state.told = []
+                state.received = []
                 return state.beginning
             }
             readKept(beginning, pause: Self.firstPause)
         case .message(let data):
             guard let change = try? JSONDecoder().decode(SharedChange.self, from: data) else { return }
-            state.withLock { if $0.isReading { $0.told.insert([change.policy, change.group]) } }
+            state.withLock { if $0.isReading { $0.received.insert([change.policy, change.group]) } }
             receive(change)
         case .ended:
             state.withLock { state in
@@ -169,15 +169,15 @@ private final class PolicyFollower: Sendable {
     }
 
     private func deliver(_ parts: [RedisValue], _ beginning: Int) {
-        let told = state.withLock { state -> Set<[String]>? in
+        let received = state.withLock { state -> Set<[String]>? in
             guard state.beginning == beginning else { return nil }
             state.isReading = false
-            return state.told
+            return state.received
         }
-        guard let told else { return }
+        guard let received else { return }
         for index in stride(from: 0, to: parts.count - 1, by: 2) {
             guard let left = parts[index].integer, left > 0, let data = parts[index + 1].data,
-                let change = try? JSONDecoder().decode(SharedChange.self, from: data), !told.contains([change.policy, change.group])
+                let change = try? JSONDecoder().decode(SharedChange.self, from: data), !received.contains([change.policy, change.group])
             else { continue }
             receive(SharedChange(change.kind, policy: change.policy, group: change.group, lasting: .milliseconds(left)))
         }

@@ -47,7 +47,7 @@ public struct PolicyEvent: Sendable, Hashable {
         /// The shared store failed; the policy does what it is set to do then. The text is the store's error.
         case storeFailed(String)
         /// Another process has published a change.
-        case told(SharedChange.Kind)
+        case received(SharedChange.Kind)
         /// A value was used in place of a failed response.
         case fellBack
     }

@@ -46,7 +46,7 @@ public struct SharedChange: Sendable, Hashable, Codable {
 /// Given to ``CircuitBreaker`` and ``RetryBudget`` of a ``Resilience``; they work without it, and keep working when it fails.
 public protocol SharedPolicyState: Sendable {
     /// Publishes a change. Returns at once; a change that can't be published is dropped. Called on any thread, without a lock held.
-    func tell(_ change: SharedChange)
+    func publish(_ change: SharedChange)
 
     /// Calls `receive` for each change that other processes publish, on any thread, until the returned object is released.
     ///

@@ -77,11 +77,11 @@ final class PolicyRuntime: Sendable {
         switch change.kind {
         case .breakerOpened:
             guard let opened = slot.withLock({ $0.open(for: change.duration, at: now) }) else { return }
-            reporter.report(.circuitBreaker, breaker.name, slot.name, .told(change.kind))
+            reporter.report(.circuitBreaker, breaker.name, slot.name, .received(change.kind))
             reporter.report(.circuitBreaker, breaker.name, slot.name, .changed(from: opened.from, to: opened.to))
         case .breakerClosed:
             slot.withLock { $0.endPause(at: now) }
-            reporter.report(.circuitBreaker, breaker.name, slot.name, .told(change.kind))
+            reporter.report(.circuitBreaker, breaker.name, slot.name, .received(change.kind))
         default: break
         }
     }
@@ -133,7 +133,7 @@ final class BudgetRuntime: RetryGate {
         guard !isPermitted else { return true }
         reporter.report(.retryBudget, policy.name, slot.name, .refused(retryAfter: nil))
         if isFirst, let shared = policy.shared {
-            shared.tell(SharedChange(.budgetSpent, policy: policy.name, group: slot.name))
+            shared.publish(SharedChange(.budgetSpent, policy: policy.name, group: slot.name))
         }
         return false
     }
@@ -143,7 +143,7 @@ final class BudgetRuntime: RetryGate {
         let slot = groups.slot(reported: change.group)
         let now = reporter.context.time
         slot.withLock { $0.becomeLean(at: now) }
-        reporter.report(.retryBudget, policy.name, slot.name, .told(change.kind))
+        reporter.report(.retryBudget, policy.name, slot.name, .received(change.kind))
     }
 }
 

@@ -46,8 +46,8 @@ extension PolicyTransport {
         switch change.to {
         case .open:
             let pause = slot.withLock { $0.opensUntil } - time
-            shared.tell(SharedChange(.breakerOpened, policy: breaker.name, group: slot.name, lasting: max(pause, .zero)))
-        case .closed: shared.tell(SharedChange(.breakerClosed, policy: breaker.name, group: slot.name))
+            shared.publish(SharedChange(.breakerOpened, policy: breaker.name, group: slot.name, lasting: max(pause, .zero)))
+        case .closed: shared.publish(SharedChange(.breakerClosed, policy: breaker.name, group: slot.name))
         case .halfOpen: break
         }
     }

@@ -153,7 +153,7 @@ extension PolicyEvent {
             case .coalesced: ("coalesced", nil)
             case .heldBack(let time): ("held_back", time)
             case .storeFailed: ("store_failed", nil)
-            case .told: ("told", nil)
+            case .received: ("received", nil)
             case .fellBack: ("fell_back", nil)
             }
         var phase: String?
