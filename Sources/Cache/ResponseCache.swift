@@ -221,14 +221,12 @@ public final class ResponseCache: Sendable {
 
 // MARK: - CustomReflectable
 
-extension ResponseCache.Entry: CustomReflectable {
+extension ResponseCache.Entry: RedactedReflectable {
     /// The entry's parts, redacted.
-    public var customMirror: Mirror {
-        .redacted(
-            self,
-            [
-                "url": url.redactedURL, "statusCode": statusCode, "headers": headers, "responseDate": responseDate,
-                "expirationDate": expirationDate, "tags": tags,
-            ])
+    package var shownParts: KeyValuePairs<String, Any> {
+        [
+            "url": url.redactedURL, "statusCode": statusCode, "headers": headers, "responseDate": responseDate,
+            "expirationDate": expirationDate, "tags": tags,
+        ]
     }
 }

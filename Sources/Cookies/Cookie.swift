@@ -121,18 +121,16 @@ public struct Cookie: Sendable, Hashable {
     }
 }
 
-extension Cookie: CustomStringConvertible, CustomReflectable {
+extension Cookie: CustomStringConvertible, RedactedReflectable {
     /// Name and scope, without the value.
     public var description: String { "\(name) (\(isHostOnly ? "" : ".")\(domain)\(path))" }
 
     /// The properties without the value.
-    public var customMirror: Mirror {
-        .redacted(
-            self,
-            [
-                "name": name, "domain": domain, "isHostOnly": isHostOnly, "path": path, "isSecure": isSecure, "isHTTPOnly": isHTTPOnly,
-                "sameSite": sameSite as Any, "expirationDate": expirationDate as Any,
-            ])
+    package var shownParts: KeyValuePairs<String, Any> {
+        [
+            "name": name, "domain": domain, "isHostOnly": isHostOnly, "path": path, "isSecure": isSecure, "isHTTPOnly": isHTTPOnly,
+            "sameSite": sameSite as Any, "expirationDate": expirationDate as Any,
+        ]
     }
 }
 

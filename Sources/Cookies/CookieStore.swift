@@ -209,7 +209,5 @@ extension CookieStore {
     }
 }
 
-extension CookieStore: CustomReflectable {
-    /// Shows nothing.
-    public var customMirror: Mirror { .redacted(self) }
-}
+/// Reflection shows nothing.
+extension CookieStore: RedactedReflectable {}

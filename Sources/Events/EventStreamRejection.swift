@@ -18,10 +18,7 @@ public struct EventStreamRejection: Sendable {
 
 // MARK: - Descriptions
 
-extension EventStreamRejection: CustomStringConvertible, CustomReflectable {
+extension EventStreamRejection: CustomStringConvertible, RedactedReflectable {
     /// Why the response was rejected, and the size of the body, which is not shown because it may contain secrets.
     public var description: String { "\("\(error)".withFullStop) The body has \(body.count) bytes." }
-
-    /// The description only.
-    public var customMirror: Mirror { .redacted(self) }
 }

@@ -78,7 +78,5 @@ public struct GraphQLConfiguration: Sendable {
 
 // MARK: - CustomReflectable
 
-extension GraphQLConfiguration: CustomReflectable {
-    /// Empty: the subscriptions' URL and the header fields may have secrets.
-    public var customMirror: Mirror { .redacted(self) }
-}
+/// Reflection shows nothing: the subscriptions' URL and the header fields may have secrets.
+extension GraphQLConfiguration: RedactedReflectable {}

@@ -299,10 +299,7 @@ extension HTTPRequestOperationManager: CustomReflectable {
     public var customMirror: Mirror { .redacted(self, ["baseURL": (baseURL?.absoluteString ?? "none").redactedURL]) }
 }
 
-extension HTTPRequestOperationManager.Archive: CustomStringConvertible, CustomReflectable {
+extension HTTPRequestOperationManager.Archive: CustomStringConvertible, RedactedReflectable {
     /// The redacted base URL (``/CurlewHTTP/Redaction``).
     public var description: String { (baseURL?.absoluteString ?? "no base URL").redactedURL }
-
-    /// The description only.
-    public var customMirror: Mirror { .redacted(self) }
 }

@@ -158,12 +158,9 @@ extension URLConnectionOperation {
 
 // MARK: - Descriptions
 
-extension OperationArchive: CustomStringConvertible, CustomReflectable {
-    /// The method, the redacted URL (``/CurlewHTTP/Redaction``) and the state.
+extension OperationArchive: CustomStringConvertible, RedactedReflectable {
+    /// The method, the redacted URL (``/CurlewHTTP/Redaction``) and the state: header fields and bodies contain secrets.
     public var description: String { "\(request.method) \((request.url?.absoluteString ?? "").redactedURL), \(state)" }
-
-    /// The description only: header fields and bodies contain secrets.
-    public var customMirror: Mirror { .redacted(self) }
 }
 
 // MARK: - Parts

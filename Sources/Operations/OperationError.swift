@@ -32,23 +32,21 @@ extension OperationError: LocalizedError {
     public var errorDescription: String? { description }
 }
 
-extension OperationError: CustomStringConvertible, CustomReflectable {
+extension OperationError: CustomStringConvertible, RedactedCases {
     /// The error in one sentence; URLs redacted, control characters escaped.
     public var description: String { Redaction.escaped(sentence) }
 
-    /// The description, under the case's name if it has a payload.
-    public var customMirror: Mirror {
-        let name: String? =
-            switch self {
-            case .outputStreamFailed: "outputStreamFailed"
-            case .pinningRequiresTLS: "pinningRequiresTLS"
-            case .invalidURL: "invalidURL"
-            case .invalidXML: "invalidXML"
-            case .bodyNotEncodable: "bodyNotEncodable"
-            case .unsupportedArchive: "unsupportedArchive"
-            default: nil
-            }
-        return .redacted(self, caseName: name)
+    /// The name of a case with a payload.
+    package var caseName: String? {
+        switch self {
+        case .outputStreamFailed: "outputStreamFailed"
+        case .pinningRequiresTLS: "pinningRequiresTLS"
+        case .invalidURL: "invalidURL"
+        case .invalidXML: "invalidXML"
+        case .bodyNotEncodable: "bodyNotEncodable"
+        case .unsupportedArchive: "unsupportedArchive"
+        default: nil
+        }
     }
 
     private var sentence: String {

@@ -305,7 +305,5 @@ extension ResumableUpload: CustomReflectable {
     }
 }
 
-extension ResumableUpload.Options: CustomReflectable {
-    /// Nothing, as metadata and fields may have secrets.
-    public var customMirror: Mirror { .redacted(self) }
-}
+/// Reflection shows nothing, as metadata and fields may have secrets.
+extension ResumableUpload.Options: RedactedReflectable {}

@@ -153,7 +153,7 @@ extension WebSocketRejection: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { .redacted(self, ["description": description]) }
 }
 
-extension WebSocketError.InvalidRequestReason: CustomStringConvertible, CustomReflectable {
+extension WebSocketError.InvalidRequestReason: CustomStringConvertible, RedactedReflectable {
     /// The case and its value, with URLs redacted (``/CurlewHTTP/Redaction``) and control characters escaped.
     public var description: String {
         switch self {
@@ -164,12 +164,9 @@ extension WebSocketError.InvalidRequestReason: CustomStringConvertible, CustomRe
         case .invalidSubprotocol(let name): "invalidSubprotocol(\(Redaction.escaped(name.debugDescription)))"
         }
     }
-
-    /// Empty, so that reflection shows no more than the description does.
-    public var customMirror: Mirror { .redacted(self) }
 }
 
-extension WebSocketError.HandshakeFailureReason: CustomStringConvertible, CustomReflectable {
+extension WebSocketError.HandshakeFailureReason: CustomStringConvertible, RedactedReflectable {
     /// The case and its value, with control characters escaped.
     public var description: String {
         switch self {
@@ -180,9 +177,6 @@ extension WebSocketError.HandshakeFailureReason: CustomStringConvertible, Custom
         case .invalidExtension(let text): "invalidExtension(\(Redaction.escaped(text.debugDescription)))"
         }
     }
-
-    /// Empty, so that reflection shows no more than the description does.
-    public var customMirror: Mirror { .redacted(self) }
 }
 
 extension WebSocketError: ErrorWithKind {

@@ -97,10 +97,7 @@ public struct WebSocketClosure: Sendable, Hashable {
 
 // MARK: - Descriptions
 
-extension WebSocketClosure: CustomStringConvertible, CustomReflectable {
+extension WebSocketClosure: CustomStringConvertible, RedactedReflectable {
     /// The code and the reason, if any, with control characters escaped.
     public var description: String { "\(code.rawValue)" + (reason.isEmpty ? "" : ": \(Redaction.escaped(reason))") }
-
-    /// Empty, so that reflection shows no more than the description does.
-    public var customMirror: Mirror { .redacted(self) }
 }

@@ -147,7 +147,5 @@ extension HSTSStore {
     }
 }
 
-extension HSTSStore: CustomReflectable {
-    /// Shows nothing: the hosts reveal what the user has visited.
-    public var customMirror: Mirror { .redacted(self) }
-}
+/// Reflection shows nothing: the hosts reveal what the user has visited.
+extension HSTSStore: RedactedReflectable {}

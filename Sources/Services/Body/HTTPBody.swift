@@ -94,10 +94,8 @@ public enum HTTPData {
     }
 }
 
-extension HTTPData.Raw: CustomReflectable {
-    /// Empty, so that reflection shows no more than the description does.
-    public var customMirror: Mirror { .redacted(self) }
-}
+/// Reflection shows no more than the description does.
+extension HTTPData.Raw: RedactedReflectable {}
 
 /// A media type (RFC 9110, section 8.3.1). An open set: any string makes one.
 public struct MIMEType: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {

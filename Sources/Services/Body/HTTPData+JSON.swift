@@ -31,10 +31,8 @@ extension HTTPData {
     }
 }
 
-extension HTTPData.JSON: CustomReflectable {
-    /// Empty, so that reflection shows no more than the description does.
-    public var customMirror: Mirror { .redacted(self) }
-}
+/// Reflection shows no more than the description does.
+extension HTTPData.JSON: RedactedReflectable {}
 
 /// Describes bodies for the log.
 enum BodyText {

@@ -99,10 +99,8 @@ extension MultipartPart: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { .redacted(self, ["name": name]) }
 }
 
-extension HTTPData.Multipart: CustomReflectable {
-    /// Empty, so that reflection shows no more than the description does.
-    public var customMirror: Mirror { .redacted(self) }
-}
+/// Reflection shows no more than the description does.
+extension HTTPData.Multipart: RedactedReflectable {}
 
 /// Lists the parts of an ``HTTPData/Multipart`` body, one per line.
 @resultBuilder

@@ -51,7 +51,5 @@ extension HTTPData {
 
 // MARK: - CustomReflectable
 
-extension HTTPData.URLEncoded: CustomReflectable {
-    /// Empty, so that reflection shows no more than the description does.
-    public var customMirror: Mirror { .redacted(self) }
-}
+/// Reflection shows no more than the description does.
+extension HTTPData.URLEncoded: RedactedReflectable {}

@@ -62,14 +62,12 @@ public struct AnyServiceRequest: ServiceRequest {
 
 // MARK: - CustomReflectable
 
-extension AnyServiceRequest: CustomReflectable {
+extension AnyServiceRequest: RedactedReflectable {
     /// The request's parts, redacted.
-    public var customMirror: Mirror {
-        .redacted(
-            self,
-            [
-                "method": method, "url": url.map { "\($0)".redactedURL } ?? "the service's", "routes": routes, "query": query,
-                "header": header, "body": body.description,
-            ])
+    package var shownParts: KeyValuePairs<String, Any> {
+        [
+            "method": method, "url": url.map { "\($0)".redactedURL } ?? "the service's", "routes": routes, "query": query,
+            "header": header, "body": body.description,
+        ]
     }
 }

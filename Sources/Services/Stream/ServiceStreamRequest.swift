@@ -216,11 +216,9 @@ public struct AnyServiceStreamRequest: ServiceStreamRequest {
 
 // MARK: - CustomReflectable
 
-extension AnyServiceStreamRequest: CustomReflectable {
+extension AnyServiceStreamRequest: RedactedReflectable {
     /// The request's parts, redacted.
-    public var customMirror: Mirror {
-        .redacted(
-            self,
-            ["url": url.map { "\($0)".redactedURL } ?? "the service's", "routes": routes, "query": query, "header": header])
+    package var shownParts: KeyValuePairs<String, Any> {
+        ["url": url.map { "\($0)".redactedURL } ?? "the service's", "routes": routes, "query": query, "header": header]
     }
 }

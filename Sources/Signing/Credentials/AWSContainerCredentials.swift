@@ -113,9 +113,7 @@ enum AWSTokenFile {
 
 // MARK: - Descriptions
 
-extension AWSContainerCredentials: CustomStringConvertible, CustomReflectable {
+extension AWSContainerCredentials: CustomStringConvertible, RedactedReflectable {
     /// The name of the type; no variables and credentials.
     public var description: String { "AWSContainerCredentials()" }
-    /// Shows nothing.
-    public var customMirror: Mirror { .redacted(self) }
 }

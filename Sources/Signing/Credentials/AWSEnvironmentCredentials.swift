@@ -33,9 +33,7 @@ public struct AWSEnvironmentCredentials: AWSCredentialsProvider {
 
 // MARK: - Descriptions
 
-extension AWSEnvironmentCredentials: CustomStringConvertible, CustomReflectable {
+extension AWSEnvironmentCredentials: CustomStringConvertible, RedactedReflectable {
     /// The name of the type; no variables.
     public var description: String { "AWSEnvironmentCredentials()" }
-    /// Shows nothing.
-    public var customMirror: Mirror { .redacted(self) }
 }

@@ -154,9 +154,7 @@ extension UInt8 {
 
 // MARK: - Descriptions
 
-extension AWSInstanceCredentials: CustomStringConvertible, CustomReflectable {
+extension AWSInstanceCredentials: CustomStringConvertible, RedactedReflectable {
     /// The name of the type; no credentials.
     public var description: String { "AWSInstanceCredentials()" }
-    /// Shows nothing.
-    public var customMirror: Mirror { .redacted(self) }
 }

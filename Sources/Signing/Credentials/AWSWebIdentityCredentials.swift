@@ -165,9 +165,7 @@ extension UInt8 {
 
 // MARK: - Descriptions
 
-extension AWSWebIdentityCredentials: CustomStringConvertible, CustomReflectable {
+extension AWSWebIdentityCredentials: CustomStringConvertible, RedactedReflectable {
     /// The name of the type; no credentials.
     public var description: String { "AWSWebIdentityCredentials()" }
-    /// Shows nothing.
-    public var customMirror: Mirror { .redacted(self) }
 }
