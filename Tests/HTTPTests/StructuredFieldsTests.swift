@@ -87,6 +87,7 @@ import Testing
     @Test func `an error says what is wrong, and where`() {
         let error = #expect(throws: StructuredFields.ParsingError.self) { try StructuredFields.list(from: "a, b c") }
         #expect(error?.description == "a comma was expected after a member, at byte 5")
+        #expect(error?.localizedDescription == error?.description)
     }
 
     @Test func `parameters are in order, and the last value of a key counts at the place of the first`() throws {
@@ -237,6 +238,7 @@ import Testing
             (Item(.integer(1), parameters: ["a": .token("\"")]), .invalidToken("\"")),
         ] as [(StructuredFields.Item, StructuredFields.SerializationError)])
     func `what no field can have is refused`(item: StructuredFields.Item, error: StructuredFields.SerializationError) {
+        #expect(error.localizedDescription == error.description)
         #expect(throws: error) { try StructuredFields.text(of: item) }
         #expect(throws: error) { try StructuredFields.text(of: [.innerList(.init([item]))]) }
         #expect(throws: error) { try StructuredFields.text(of: ["a": .item(item)] as StructuredFields.Dictionary) }

@@ -2,7 +2,7 @@
 
 extension StructuredFields {
     /// A field that does not parse: what is wrong, and where.
-    public struct ParsingError: Error, Sendable, Hashable, LineConvertible {
+    public struct ParsingError: LocalizedError, Sendable, Hashable, LineConvertible {
         /// What is wrong with a field. Later versions may add cases, so a `switch` needs a `default`.
         public enum Reason: String, Sendable, Hashable {
             /// No item begins here; a list in an inner list is none either.
@@ -46,6 +46,9 @@ extension StructuredFields {
 
         /// What is wrong, and where.
         package var line: String { "\(reason.rawValue), at byte \(offset)" }
+
+        /// The description.
+        public var errorDescription: String? { description }
     }
 
     /// Parses a field that is an item (RFC 9651, section 4.2.3).

@@ -2,7 +2,7 @@
 
 extension StructuredFields {
     /// A value that no field can have. Later versions may add cases, so a `switch` needs a `default`.
-    public enum SerializationError: Error, Sendable, Hashable, LineConvertible {
+    public enum SerializationError: LocalizedError, Sendable, Hashable, LineConvertible {
         /// A key that does not consist of lower-case letters, digits, `_`, `-`, `.` and `*`, or begins with another than a letter or `*`.
         case invalidKey(String)
         /// A string with other characters than those of printable ASCII: ``BareItem/displayString(_:)`` may have them.
@@ -21,6 +21,9 @@ extension StructuredFields {
             case .tooManyDigits(let number): "\(number) has more than 15 digits"
             }
         }
+
+        /// The description.
+        public var errorDescription: String? { description }
     }
 
     /// Serializes a field that is an item (RFC 9651, section 4.1.3).
