@@ -270,7 +270,7 @@ final class SegmentedTransfer: Sendable {
 
     private func headers(for segment: SegmentPlan.Segment, _ source: Source, first: Source) -> HTTPHeaders {
         var headers = options.headers.forWhole
-        if !options.sendsCredentialsToMirrors, HTTPOrigin(url: source.url.absoluteString) != HTTPOrigin(url: first.url.absoluteString) {
+        if !options.sendsCredentialsToMirrors, HTTPOrigin(source.url) != HTTPOrigin(first.url) {
             manager.session.configuration.redirects.removeCredentials(from: &headers)
         }
         guard !mode.asksForWhole else { return headers }

@@ -27,6 +27,10 @@ public struct HTTPOrigin: Sendable, Hashable {
         self = origin
     }
 
+    package init?(_ url: URL) {
+        self.init(url: url.absoluteString)
+    }
+
     private init?(bytes: Slice<UnsafeRawBufferPointer>) {
         guard let (scheme, host, port) = Self.parts(of: bytes) else { return nil }
         self.scheme = scheme

@@ -77,7 +77,7 @@ struct UploadClient: Sendable {
         }
         self.options = options
         self.endpoint = plain
-        origin = HTTPOrigin(url: plain.absoluteString)
+        origin = HTTPOrigin(plain)
     }
 
     /// Who answers the requests: what another one has is not continued.
@@ -89,7 +89,7 @@ struct UploadClient: Sendable {
     ///
     /// - Throws: ``ResumableUploadError/Kind/otherOrigin``, and ``ResumableUploadError/Kind/invalidResponse`` for one that is no URL.
     func uploadURL(_ location: String?, from base: URL) throws -> URL {
-        guard let location, let url = location.resolved(against: base), let found = HTTPOrigin(url: url.absoluteString),
+        guard let location, let url = location.resolved(against: base), let found = HTTPOrigin(url),
             ["http", "https"].contains(found.scheme)
         else { throw ResumableUploadError.invalidResponse(base, "the response names no URL of the upload") }
         guard found != origin else { return url }
@@ -171,7 +171,7 @@ struct UploadClient: Sendable {
         }
     }
 
-    private func isOfOrigin(_ url: URL) -> Bool { HTTPOrigin(url: url.absoluteString) == origin }
+    private func isOfOrigin(_ url: URL) -> Bool { HTTPOrigin(url) == origin }
 
     private func sender(of request: DataRequest, _ cookies: String?) -> String? {
         let fields = request.sender(cookies: cookies)

@@ -68,7 +68,7 @@ extension RequestDriver {
     }
 
     private func isSameOrigin(_ url: String, as original: String) -> Bool {
-        original == url || Origin(session.hsts?.upgraded(original) ?? original) == Origin(url)
+        original == url || HTTPOrigin(url: session.hsts?.upgraded(original) ?? original) == HTTPOrigin(url: url)
     }
 }
 

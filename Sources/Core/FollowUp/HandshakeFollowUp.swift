@@ -33,7 +33,8 @@ extension Session {
     /// if it leads to another origin.
     package func bounded(_ chosen: URLRequest, insteadOf proposed: URLRequest) -> URLRequest {
         guard let url = chosen.url,
-            Origin(url.absoluteString.withHTTPScheme) != proposed.url.flatMap({ Origin($0.absoluteString.withHTTPScheme) })
+            HTTPOrigin(url: url.absoluteString.withHTTPScheme)
+                != proposed.url.flatMap({ HTTPOrigin(url: $0.absoluteString.withHTTPScheme) })
         else { return chosen }
         var result = chosen
         for (name, value) in chosen.allHTTPHeaderFields ?? [:]
@@ -52,7 +53,7 @@ package struct HandshakeAuthentication: Sendable {
     /// A challenge of an origin.
     package struct Challenge: Sendable {
         let value: AnswerableChallenge
-        let origin: Origin
+        let origin: HTTPOrigin
     }
 
     /// The largest number of challenges of a response that are considered, the strongest ones.
@@ -66,7 +67,7 @@ package struct HandshakeAuthentication: Sendable {
     /// answered. Those that authenticate a connection can't be: that of a rejected handshake has ended.
     package func challenges(of head: ResponseHead, to request: URLRequest) -> [Challenge] {
         guard head.statusCode == 401, answer?.mayAnswer ?? true, let url = request.url,
-            let origin = Origin(url.absoluteString.withHTTPScheme)
+            let origin = HTTPOrigin(url: url.absoluteString.withHTTPScheme)
         else { return [] }
         let challenges = AuthenticationChallenge.challenges(in: head.headers.values(for: "WWW-Authenticate"))
         let known = AnswerableChallenge.ranked(challenges).filter { !$0.concernsConnection }
@@ -116,7 +117,7 @@ package struct HandshakeAuthentication: Sendable {
 
     /// Returns the request with the credentials for its origin.
     package func authorize(_ request: URLRequest) -> URLRequest {
-        guard let answer, let transfer = TransferRequest(handshake: request), answer.origin == Origin(transfer.url),
+        guard let answer, let transfer = TransferRequest(handshake: request), answer.origin == HTTPOrigin(url: transfer.url),
             let value = answer.authorize(transfer).headers["Authorization"]
         else { return request }
         var result = request

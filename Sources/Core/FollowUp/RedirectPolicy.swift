@@ -64,7 +64,7 @@ extension RedirectPolicy {
             throw .redirectFailed(reason: .insecureDowngrade(to: reached))
         }
         var next = request
-        let isSameOrigin = Origin(from) == Origin(reached)
+        let isSameOrigin = HTTPOrigin(from) == HTTPOrigin(reached)
         next.url = reached.absoluteString
         // A relative reference has kept them.
         if isSameOrigin, reached.user == nil { next.url = next.url.withUserInfo(of: request.url) }

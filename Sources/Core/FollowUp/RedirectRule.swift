@@ -90,7 +90,7 @@ extension RequestDriver {
         guard let url = wanted.url, let proposed = current.urlRequest else {
             throw CurlewError.redirectFailed(reason: .invalidLocation(""))
         }
-        if Origin(transfer.url) != Origin(url) { redirects.removeCredentials(from: &current.headers) }
+        if HTTPOrigin(url: transfer.url) != HTTPOrigin(url) { redirects.removeCredentials(from: &current.headers) }
         return try current.changed(to: wanted, from: proposed, under: redirects, in: session)
     }
 }
@@ -100,7 +100,7 @@ extension TransferRequest {
     fileprivate func withSocket(of task: SessionTask) -> TransferRequest {
         guard let original = task.originalTransfer, let socket = original.unixSocket else { return self }
         var result = self
-        let allowed = Origin(original.url) == Origin(url) ? socket : nil
+        let allowed = HTTPOrigin(url: original.url) == HTTPOrigin(url: url) ? socket : nil
         if unixSocket != allowed { result.unixSocket = allowed }
         return result
     }
@@ -131,7 +131,7 @@ extension TransferRequest {
     private func removeSessionHeaders(
         from result: inout TransferRequest, missingIn chosen: URLRequest, under policy: RedirectPolicy, in session: Session
     ) {
-        let isOtherOrigin = Origin(url) != Origin(result.url)
+        let isOtherOrigin = HTTPOrigin(url: url) != HTTPOrigin(url: result.url)
         for header in session.configuration.headers where chosen.value(forHTTPHeaderField: header.name) == nil {
             if headers[header.name] == nil || isOtherOrigin && policy.isCredential(header) { result.headers.remove(name: header.name) }
         }
@@ -155,7 +155,7 @@ extension URLRequest {
         guard hasBody(of: proposed) else { return false }
         let keepsMethod = httpMethod == proposed.httpMethod
         if proposed.httpBody != nil { return keepsMethod || !["GET", "HEAD", "TRACE"].contains((httpMethod ?? "GET").uppercased()) }
-        return keepsMethod && url.flatMap { Origin($0) } == proposed.url.flatMap { Origin($0) }
+        return keepsMethod && url.flatMap { HTTPOrigin($0) } == proposed.url.flatMap { HTTPOrigin($0) }
     }
 
     /// Whether a closure returned the request as it was proposed. Foundation on Linux compares neither bodies nor header fields.

@@ -2,6 +2,8 @@
 import CurlewEncoding
 import CurlewHTTP
 
+// Follows a scheme; the schemes themselves are in `PaginationScheme`.
+
 /// A page as it was loaded.
 package struct LoadedPage<Value: Sendable>: Sendable {
     let value: Value
@@ -108,7 +110,7 @@ extension URL {
     /// Whether the URL has another one's origin, or that of the same host over TLS, if both have their usual ports: a server behind a proxy
     /// that ends TLS.
     fileprivate func isAtOrigin(of other: URL?) -> Bool {
-        guard let own = HTTPOrigin(url: absoluteString), let other = other.flatMap({ HTTPOrigin(url: $0.absoluteString) }) else {
+        guard let own = HTTPOrigin(self), let other = other.flatMap({ HTTPOrigin($0) }) else {
             return false
         }
         let isPlain = other.scheme == "http" && other.port == 80

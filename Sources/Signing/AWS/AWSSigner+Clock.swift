@@ -71,7 +71,7 @@ extension AWSSigner: RequestInterceptor {
             let offset = AWSSignatureV4.clockOffset(of: head.headers, receivedAt: Date()),
             // After a redirect to another origin, nothing was signed.
             let sent = request.request?.url, let answered = request.response?.url,
-            HTTPOrigin(url: sent.absoluteString) == HTTPOrigin(url: answered.absoluteString), answered.absoluteString.isProtectedURL
+            HTTPOrigin(sent) == HTTPOrigin(answered), answered.absoluteString.isProtectedURL
         else { return false }
         let body = request.delegate.data ?? Data()
         let text = String(decoding: body.prefix(Self.longestRefusal), as: UTF8.self)

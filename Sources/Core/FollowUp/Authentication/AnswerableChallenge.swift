@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
+import CurlewHTTP
 import CurlewTransport
 
 /// A server's challenge in a supported scheme.
@@ -68,27 +69,7 @@ struct AnswerableChallenge: Sendable, Equatable {
     }
 }
 
-// MARK: - Origins
-
-/// The origin of a URL, for which credentials are valid: scheme, host and port (RFC 6454; RFC 9110, section 4.3.1).
-struct Origin: Sendable, Hashable {
-    let scheme: String
-    let host: String
-    let port: Int
-
-    /// `nil` for a URL that is neither `http` nor `https`, or has no host.
-    init?(_ url: URL) {
-        guard let scheme = url.scheme?.lowercased(), let host = url.comparableHost else { return nil }
-        guard let port = url.port ?? ["http": 80, "https": 443][scheme] else { return nil }
-        (self.scheme, self.host, self.port) = (scheme, host, port)
-    }
-
-    /// Parses the URL of a transfer.
-    init?(_ url: String) {
-        guard let url = URL(string: url) else { return nil }
-        self.init(url)
-    }
-
+extension HTTPOrigin {
     /// Foundation's protection space for a challenge of this origin.
     func space(of challenge: AnswerableChallenge) -> URLProtectionSpace {
         space(protocol: scheme == "https" ? NSURLProtectionSpaceHTTPS : NSURLProtectionSpaceHTTP, challenge.realm, challenge.method)

@@ -25,7 +25,7 @@ enum ChallengeRule: ResponseRule {
 /// A 401 whose challenges are being answered, on the session's queue.
 private struct PendingChallenge: Sendable {
     let response: PendingResponse
-    let origin: Origin
+    let origin: HTTPOrigin
     let challenges: [AnswerableChallenge]
     let done: @Sendable (ResponseDecision?) -> Void
 
@@ -37,7 +37,7 @@ private struct PendingChallenge: Sendable {
 
     /// `nil` if the response has no challenge that can be answered.
     init?(_ response: PendingResponse, done: @escaping @Sendable (ResponseDecision?) -> Void) {
-        guard response.head.statusCode == 401, let origin = Origin(response.transfer.url) else { return nil }
+        guard response.head.statusCode == 401, let origin = HTTPOrigin(url: response.transfer.url) else { return nil }
         let fields = response.head.headers.values(for: "WWW-Authenticate")
         challenges = Array(AnswerableChallenge.ranked(AuthenticationChallenge.challenges(in: fields)).prefix(Self.limit))
         guard !challenges.isEmpty else { return nil }

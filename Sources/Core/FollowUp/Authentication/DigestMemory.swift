@@ -35,11 +35,11 @@ final class DigestNonce: Sendable {
     }
 
     /// Whether the server wants the answers for a URI of its origin (RFC 7616, section 3.3, `domain`).
-    fileprivate func covers(_ target: String, of origin: Origin) -> Bool {
+    fileprivate func covers(_ target: String, of origin: HTTPOrigin) -> Bool {
         domain.isEmpty
             || domain.contains { uri in
                 if uri.hasBytePrefix("/") { return target.hasBytePrefix(uri) }
-                return Origin(uri) == origin && target.hasBytePrefix(TransferRequest(url: uri).target)
+                return HTTPOrigin(url: uri) == origin && target.hasBytePrefix(TransferRequest(url: uri).target)
             }
     }
 }
@@ -52,13 +52,13 @@ final class DigestNonce: Sendable {
 final class DigestMemory: Sendable {
     /// The server to which a nonce belongs: only requests to it, by the same way, can use it.
     struct Space: Hashable, Sendable {
-        let origin: Origin
+        let origin: HTTPOrigin
         private let routing: RoutingOptions
         private let host: String?
 
         /// `nil` without an origin.
         init?(_ request: TransferRequest) {
-            guard let origin = Origin(request.url) else { return nil }
+            guard let origin = HTTPOrigin(url: request.url) else { return nil }
             self.origin = origin
             routing = request.routing
             host = request.headers["Host"]
@@ -121,7 +121,7 @@ extension RequestDriver {
     /// Answers the challenge that a server would send, if a nonce is known for the credential of the request.
     func useNonce(of digests: DigestMemory, for request: TransferRequest, as followUp: FollowUp.Kind?) {
         guard followUp != .authenticated, state.withLock({ $0.authentication?.answer == nil }), mayUseNonce(request),
-            let challenge = digests.challenge(for: request), let origin = Origin(request.url),
+            let challenge = digests.challenge(for: request), let origin = HTTPOrigin(url: request.url),
             let credential = knownCredential(for: request, origin, challenge), let nonce = digests.take(for: request, of: credential)
         else { return }
         authentication.answer = TaskAuthentication(nonce, of: origin, with: credential)
@@ -136,14 +136,14 @@ extension RequestDriver {
 
     /// The credential with which a challenge would be answered, as far as that is certain: a stored one is used where no other can be
     /// attached any more.
-    private func knownCredential(for request: TransferRequest, _ origin: Origin, _ challenge: AnswerableChallenge) -> URLCredential? {
+    private func knownCredential(for request: TransferRequest, _ origin: HTTPOrigin, _ challenge: AnswerableChallenge) -> URLCredential? {
         if let own = ownCredential(for: origin) ?? request.urlCredential { return own }
         return state.withLock { $0.isAwaited } ? session.storedCredential(for: challenge, of: origin) : nil
     }
 
     /// The request's credential, which is valid for its original origin only, not for one that it was redirected to.
-    func ownCredential(for origin: Origin) -> URLCredential? {
-        guard settings?.options.withholdsCredentials != true, let url = task?.originalRequest?.url, Origin(url) == origin else {
+    func ownCredential(for origin: HTTPOrigin) -> URLCredential? {
+        guard settings?.options.withholdsCredentials != true, let url = task?.originalRequest?.url, HTTPOrigin(url) == origin else {
             return nil
         }
         return state.withLock { $0.authentication }?.credential

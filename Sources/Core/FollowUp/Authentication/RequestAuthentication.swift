@@ -56,7 +56,7 @@ extension RequestDriver {
     func noteAuthentication(_ head: ResponseHead, of transfer: TransferRequest) {
         guard head.statusCode != 401, let authentication = state.withLock({ $0.authentication }) else { return }
         if let accepted = authentication.accepted(head, from: transfer.url) { session.store(accepted) }
-        if let answer = authentication.answer, answer.origin == Origin(transfer.url), let nonce = answer.nonce {
+        if let answer = authentication.answer, answer.origin == HTTPOrigin(url: transfer.url), let nonce = answer.nonce {
             session.digestMemory().keep(nonce, for: transfer)
         }
     }

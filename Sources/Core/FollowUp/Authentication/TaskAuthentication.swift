@@ -18,7 +18,7 @@ struct TaskAuthentication: Sendable {
     /// The largest number of challenges that a task answers, because a server could send another realm each time.
     static let limit = 10
 
-    let origin: Origin
+    let origin: HTTPOrigin
     let challenge: AnswerableChallenge
     let credential: URLCredential
     /// Whether the server has neither accepted nor refused the credential yet.
@@ -38,7 +38,7 @@ struct TaskAuthentication: Sendable {
     ///   - previous: the task's last answer.
     ///   - renewing: whether the nonce of the last answer has expired, and nothing else was wrong with it.
     init?(
-        _ challenge: AnswerableChallenge, of origin: Origin, with credential: URLCredential, after previous: TaskAuthentication?,
+        _ challenge: AnswerableChallenge, of origin: HTTPOrigin, with credential: URLCredential, after previous: TaskAuthentication?,
         renewing: Bool = false
     ) {
         guard let answer = Self.answer(challenge, credential) else { return nil }
@@ -52,7 +52,7 @@ struct TaskAuthentication: Sendable {
     }
 
     /// Answers the challenge of an earlier task again. A refusal is none of the credential's, as the nonce may have expired.
-    init(_ nonce: DigestNonce, of origin: Origin, with credential: URLCredential) {
+    init(_ nonce: DigestNonce, of origin: HTTPOrigin, with credential: URLCredential) {
         answer = .digest(nonce)
         self.origin = origin
         challenge = nonce.challenge
@@ -78,25 +78,25 @@ struct TaskAuthentication: Sendable {
     // MARK: Responses
 
     /// Whether to repeat the credential with a new nonce: once, if only the nonce was refused.
-    func mayRenew(_ challenge: AnswerableChallenge, of origin: Origin) -> Bool {
+    func mayRenew(_ challenge: AnswerableChallenge, of origin: HTTPOrigin) -> Bool {
         !isRenewed && challenge.isStale && isSameSpace(challenge, origin) && rounds < Self.limit
     }
 
     /// The number of refused credentials for a challenge's realm, including this challenge if it responds to a pending answer.
-    func failures(for challenge: AnswerableChallenge, of origin: Origin) -> Int {
+    func failures(for challenge: AnswerableChallenge, of origin: HTTPOrigin) -> Int {
         isSameSpace(challenge, origin) ? failures + (isPending ? 1 : 0) : 0
     }
 
     /// Whether another challenge may be answered: not beyond ``limit``.
     var mayAnswer: Bool { rounds < Self.limit }
 
-    private func isSameSpace(_ challenge: AnswerableChallenge, _ origin: Origin) -> Bool {
+    private func isSameSpace(_ challenge: AnswerableChallenge, _ origin: HTTPOrigin) -> Bool {
         self.origin == origin && self.challenge.realm == challenge.realm
     }
 
     /// Notes a response that is no challenge; returns whether the server has thereby accepted the credential for the first time.
     mutating func accepted(_ head: ResponseHead, from url: String) -> Bool {
-        guard Origin(url) == origin else { return false }
+        guard HTTPOrigin(url: url) == origin else { return false }
         if case .digest(let nonce) = answer, let next = nextNonce(head) { nonce.take(nextNonce: next) }
         reusedNonce = nil
         defer { (isPending, isRenewed, failures) = (false, false, 0) }
@@ -119,7 +119,7 @@ struct TaskAuthentication: Sendable {
 
     /// Returns the request with the credentials, if they are for its origin.
     func authorize(_ request: TransferRequest) -> TransferRequest {
-        guard Origin(request.url) == origin else { return request }
+        guard HTTPOrigin(url: request.url) == origin else { return request }
         var result = request
         switch answer {
         case .basic(let value): result.headers["Authorization"] = value

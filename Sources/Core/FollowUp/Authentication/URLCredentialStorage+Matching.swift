@@ -43,7 +43,7 @@ extension Sequence<URLCredential> {
 
 extension Session {
     /// The stored credential for a challenge.
-    func storedCredential(for challenge: AnswerableChallenge, of origin: Origin) -> URLCredential? {
+    func storedCredential(for challenge: AnswerableChallenge, of origin: HTTPOrigin) -> URLCredential? {
         configuration.credentialStorage?.credential(forAnyOf: origin.spaces(of: challenge))
     }
 
