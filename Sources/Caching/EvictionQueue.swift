@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// The order in which entries are evicted, as a file that is used under the lock of the store.
+/// The order in which `CacheIndex` evicts entries, as a file that is used under the lock of the store.
 ///
 /// A record says that a file was there, and when it had been used last. New entries are appended; the one to evict is taken from the
 /// beginning. It gets a second chance at the end if it has been used since, and is dropped if it is gone. So each eviction, use and removal

@@ -119,7 +119,8 @@ public struct SegmentedDownload: Sendable {
     ///
     /// Cancelling the task cancels the download, which a later one resumes.
     ///
-    /// - Parameter progress: called ten times a second at most, with a last call at the end; one call at a time, on any thread.
+    /// - Parameter progress: called ten times a second at most, and at last when the file is complete, before this returns; one call at a time,
+    ///   on any thread.
     /// - Throws: ``SegmentedDownloadError``, `CurlewError` of the request that failed last, `CocoaError` with the path for files,
     ///   `CancellationError`.
     public func run(progress: (@Sendable (Progress) -> Void)? = nil) async throws -> Result {

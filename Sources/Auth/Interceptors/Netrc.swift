@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// The entries of a netrc file, as curl 7.88 and later read it: words in double quotes may have spaces and the escapes \n, \r, \t, \" and
+/// The entries of a netrc file, by which `StaticCredential.netrc` finds a host's, as curl 7.88 and later read it: words in double quotes may have spaces and the escapes \n, \r, \t, \" and
 /// \\, a word that begins with # makes the rest of its line a comment, and a macro ends with an empty line.
 struct Netrc {
     /// A quote without an end, in a line.

@@ -2,7 +2,8 @@
 import CCurlew
 import CurlewHTTP
 
-/// Maps connections to their sockets, as far as libcurl reveals them, and to the information in metrics.
+/// What is known of the connections in libcurl's pools, none of which it chooses: their sockets, as far as libcurl reveals them, and the
+/// information in metrics.
 ///
 /// Needed for connection checks: libcurl takes unsolicited bytes on an idle connection for the response to the next request, and sends
 /// requests on connections that the host has closed: before 8.0 always, since then on those used a moment ago (seen with 8.23). When a

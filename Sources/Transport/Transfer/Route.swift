@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Where a transfer connects to, if not to the addresses of its URL's host, in libcurl's terms.
+/// Where a transfer connects to, if not to the addresses of its URL's host, in libcurl's terms; proxies are in ``ProxySettings``.
 ///
 /// By `CURLOPT_CONNECT_TO` and not by `CURLOPT_RESOLVE` alone: libcurl compares the former when it looks for a connection to reuse, while
 /// the latter changes the cache of names for all transfers. Several addresses get a name of their own, derived from them.

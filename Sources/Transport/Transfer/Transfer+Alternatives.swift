@@ -2,6 +2,8 @@
 import CCurlew
 import CurlewHTTP
 
+// HTTP/3 by Alt-Svc (RFC 7838). `EasyHandle.setVersion` has the version of each transfer.
+
 extension Transfer {
     /// The store of alternatives that applies to the transfer; `nil` for none.
     private var alternatives: AlternativeServices? {

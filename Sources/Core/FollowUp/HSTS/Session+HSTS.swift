@@ -4,6 +4,8 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
+// What responses ask for. Requests are upgraded in `SessionTask.start`, redirects in `RedirectPolicy.next`.
+
 /// What a response asks for with `Strict-Transport-Security`.
 struct SecurityChange: Sendable {
     let host: String
