@@ -37,15 +37,3 @@ extension String {
         return bytes
     }
 }
-
-extension UInt8 {
-    /// The value of a hexadecimal digit; `nil` for another byte.
-    package var hexValue: UInt8? {
-        switch self {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - 0x30
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - 0x37
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - 0x57
-        default: nil
-        }
-    }
-}

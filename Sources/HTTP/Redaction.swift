@@ -157,20 +157,7 @@ extension Redaction {
     }
 
     /// Percent-decodes the name of an item; invalid escapes are kept.
-    private static func decoded(_ name: String) -> String {
-        guard name.utf8.contains(where: { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }) else { return name }
-        var rest = Array(name.utf8)[...]
-        var bytes: [UInt8] = []
-        while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "%"), rest.count >= 2, let escaped = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) {
-                bytes.append(escaped)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte)
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
-    }
+    private static func decoded(_ name: String) -> String { String(decoding: name.utf8.formDecoded, as: UTF8.self) }
 
     private static func afterSeparator(in text: String, from start: String.Index) -> String.Index? {
         text.utf8[start...].firstIndex(where: isSeparator).map { text.utf8.index(after: $0) }

@@ -67,7 +67,7 @@ extension String {
 
     /// Whether bytes are a percent sign with two hexadecimal digits.
     private static func isEscape(_ bytes: ArraySlice<UInt8>) -> Bool {
-        bytes.count == 3 && bytes.dropFirst().allSatisfy { URLHost.hexValue($0) != nil }
+        bytes.count == 3 && bytes.dropFirst().allSatisfy { $0.hexValue != nil }
     }
 
     private static func isURLByte(_ byte: UInt8) -> Bool {

@@ -91,7 +91,7 @@ extension URLHost {
         let isHexadecimal = label.starts(with: "0x".utf8)
         let digits = isHexadecimal ? label.dropFirst(2) : label
         // A sign would be read too.
-        guard digits.allSatisfy({ hexValue($0) != nil }) else { return nil }
+        guard digits.allSatisfy({ $0.hexValue != nil }) else { return nil }
         let radix = isHexadecimal ? 16 : digits.first == UInt8(ascii: "0") ? 8 : 10
         return UInt32(String(decoding: digits, as: UTF8.self), radix: radix)
     }
@@ -107,7 +107,7 @@ extension URLHost {
         // In a URL the percent sign is escaped (RFC 6874).
         if zone.count > 2, zone.starts(with: "25".utf8) { zone = zone.dropFirst(2) }
         guard text.count == bytes.count || !zone.isEmpty, zone.allSatisfy(isUnreserved),
-            text.allSatisfy({ hexValue($0) != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
+            text.allSatisfy({ $0.hexValue != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
         else { return nil }
         var address = in6_addr()
         var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))

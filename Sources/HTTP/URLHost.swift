@@ -34,7 +34,7 @@ package enum URLHost {
             guard isAddressLiteral(host.utf8.dropFirst()) else { throw .invalid }
             return String(host)
         }
-        let bytes = unescaped(Array(host.utf8))
+        let bytes = host.utf8.percentDecoded
         guard !bytes.isEmpty, bytes.count <= longest, !bytes.contains(where: isForbidden), !hasEmptyLabel(bytes),
             !isAddressWithRoot(bytes), let name = String(validating: bytes, as: UTF8.self)
         else { throw .invalid }
@@ -81,7 +81,7 @@ package enum URLHost {
         guard bytes.last == UInt8(ascii: "]") else { return false }
         let address = bytes.dropLast().prefix { $0 != UInt8(ascii: "%") }
         let zone = bytes.dropLast().dropFirst(address.count)
-        let isAddress = address.allSatisfy { hexValue($0) != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }
+        let isAddress = address.allSatisfy { $0.hexValue != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }
         guard isAddress, address.contains(UInt8(ascii: ":")) else { return false }
         return zone.isEmpty || (zone.starts(with: "%25".utf8) && zone.count > 3 && zone.dropFirst(3).allSatisfy(isUnreserved))
     }
@@ -90,34 +90,6 @@ package enum URLHost {
     package static func isUnreserved(_ byte: UInt8) -> Bool {
         (byte.asciiLowercased >= UInt8(ascii: "a") && byte.asciiLowercased <= UInt8(ascii: "z"))
             || (byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")) || "-._~".utf8.contains(byte)
-    }
-
-    static func hexValue(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
-    }
-
-    /// Returns the bytes percent-decoded; invalid escapes are kept.
-    package static func unescaped(_ bytes: [UInt8]) -> [UInt8] {
-        guard bytes.contains(UInt8(ascii: "%")) else { return bytes }
-        var result: [UInt8] = []
-        var index = 0
-        while index < bytes.count {
-            if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count, let high = hexValue(bytes[index + 1]),
-                let low = hexValue(bytes[index + 2])
-            {
-                result.append(high << 4 | low)
-                index += 3
-            } else {
-                result.append(bytes[index])
-                index += 1
-            }
-        }
-        return result
     }
 }
 

@@ -120,20 +120,6 @@ package struct NoVarySearch: Sendable, Hashable {
 
     /// A key or value as `application/x-www-form-urlencoded` means it, in valid UTF-8.
     private static func decoded(_ text: some Collection<UInt8>) -> [UInt8] {
-        var bytes: [UInt8] = []
-        let source = Array(text)
-        var index = 0
-        while index < source.count {
-            if source[index] == UInt8(ascii: "%"), index + 2 < source.count, let high = source[index + 1].hexValue,
-                let low = source[index + 2].hexValue
-            {
-                bytes.append(high << 4 | low)
-                index += 3
-            } else {
-                bytes.append(source[index] == UInt8(ascii: "+") ? UInt8(ascii: " ") : source[index])
-                index += 1
-            }
-        }
-        return Array(String(decoding: bytes, as: UTF8.self).utf8)
+        Array(String(decoding: text.formDecoded, as: UTF8.self).utf8)
     }
 }

@@ -48,7 +48,7 @@ struct SigningTarget {
         switch rule {
         case .once:
             // Segment by segment, so that an escaped slash stays one.
-            return segments.map { Self.encoded(URLHost.unescaped(Array($0.utf8)), keeping: []) }.joined(separator: "/")
+            return segments.map { Self.encoded($0.utf8.percentDecoded, keeping: []) }.joined(separator: "/")
         case .normalized:
             var result: [Substring] = []
             for segment in segments where segment != "." {
@@ -61,7 +61,7 @@ struct SigningTarget {
 
     /// A name or value of the query, decoded as a form, and encoded.
     private static func encoded(_ part: Substring.UTF8View) -> String {
-        encoded(URLHost.unescaped(part.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }), keeping: [])
+        encoded(part.formDecoded, keeping: [])
     }
 
     /// Bytes percent-encoded but for the unreserved characters and others.

@@ -104,8 +104,7 @@ enum QueryItem {
     }
 
     private static func normalized(_ part: Substring.UTF8View) -> String {
-        let bytes = URLHost.unescaped(part.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 })
         // Invalid UTF-8 is replaced, as the standard for forms demands.
-        return encoded(Array(String(decoding: bytes, as: UTF8.self).utf8))
+        encoded(Array(String(decoding: part.formDecoded, as: UTF8.self).utf8))
     }
 }

@@ -14,8 +14,8 @@ struct DataURL {
         let text = url.absoluteString
         let rest = text.dropScalars { $0 != ":" }.dropFirstScalars().prefixScalars { $0 != "#" }
         guard let comma = rest.unicodeScalars.firstIndex(of: ",") else { throw LocalFailure(code: .badURL) }
-        let header = Self.text(Self.decoded(rest[..<comma]))
-        let body = Self.decoded(rest.suffix(afterScalarAt: comma))
+        let header = String(decoding: rest[..<comma].utf8.percentDecoded, as: UTF8.self)
+        let body = Data(rest.suffix(afterScalarAt: comma).utf8.percentDecoded)
         let parts = header.splitScalars(separator: ";", omittingEmptySubsequences: false).map { $0.trimmingScalars { $0 == " " } }
         let isBase64 = parts.count > 1 && parts.last?.lowercased() == "base64"
         let type = parts.first.map(String.init) ?? ""
@@ -30,24 +30,6 @@ struct DataURL {
         guard let decoded = Self.base64(body) else { throw LocalFailure(code: .cannotDecodeRawData) }
         data = decoded
     }
-
-    /// The bytes of percent-encoded text (RFC 3986, section 2.1); invalid escapes are kept.
-    private static func decoded(_ text: Substring) -> Data {
-        var bytes = Data()
-        bytes.reserveCapacity(text.utf8.count)
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "%"), let high = rest.first?.hexValue, let low = rest.dropFirst().first?.hexValue {
-                bytes.append(high << 4 | low)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return bytes
-    }
-
-    private static func text(_ bytes: Data) -> String { String(decoding: bytes, as: UTF8.self) }
 
     /// Decodes Base64 (RFC 4648, section 4) with white space in it, and without its padding if that was left out.
     private static func base64(_ bytes: Data) -> Data? {
