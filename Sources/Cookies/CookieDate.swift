@@ -22,21 +22,8 @@ package enum CookieDate {
                 year = number < 70 ? number + 2000 : number < 100 ? number + 1900 : number
             }
         }
-        guard let time, let day, let month, let year, year >= 1601, time[0] < 24, time[1] < 60, time[2] < 60 else { return nil }
-        return date(year, month, day, time)
-    }
-
-    private static func date(_ year: Int, _ month: Int, _ day: Int, _ time: [Int]) -> Date? {
-        var parts = tm()
-        parts.tm_year = Int32(year - 1900)
-        parts.tm_mon = Int32(month)
-        parts.tm_mday = Int32(day)
-        parts.tm_hour = Int32(time[0])
-        parts.tm_min = Int32(time[1])
-        parts.tm_sec = Int32(time[2])
-        let seconds = timegm(&parts)
-        // `timegm` normalizes a day beyond the month's end to one of the next month.
-        return parts.tm_mday == Int32(day) ? Date(timeIntervalSince1970: Double(seconds)) : nil
+        guard let time, let day, let month, let year, year >= 1601, time[2] < 60 else { return nil }
+        return Date(utcYear: year, month: month + 1, day: day, hour: time[0], minute: time[1], second: time[2])
     }
 
     private static func isDelimiter(_ byte: UInt8) -> Bool {

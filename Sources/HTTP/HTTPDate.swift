@@ -40,11 +40,9 @@ package enum HTTPDate {
     private static func date(day: String, month: String, year: Int?, time: String) -> Date? {
         let clock = time.splitScalars(separator: ":", omittingEmptySubsequences: false).map { number($0, digits: 2...2) }
         guard let year, let day = number(day, digits: 1...2), let month = months.firstIndex(of: month), clock.count == 3,
-            let hour = clock[0], let minute = clock[1], let second = clock[2],
-            (1...daysInMonth(month, of: year)).contains(day), hour < 24, minute < 60, second <= 60
+            let hour = clock[0], let minute = clock[1], let second = clock[2]
         else { return nil }
-        let days = daysSince1970(year: year, month: month + 1, day: day)
-        return Date(timeIntervalSince1970: Double(days * 86_400 + hour * 3600 + minute * 60 + second))
+        return Date(utcYear: year, month: month + 1, day: day, hour: hour, minute: minute, second: second)
     }
 
     private static func number(_ text: some StringProtocol, digits: ClosedRange<Int>) -> Int? {
@@ -60,18 +58,5 @@ package enum HTTPDate {
         let thisYear = 1970 + Int(now.timeIntervalSince1970 / 31_556_952)
         let year = thisYear / 100 * 100 + short
         return year > thisYear + 50 ? year - 100 : year
-    }
-
-    private static func daysInMonth(_ month: Int, of year: Int) -> Int {
-        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-        return [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month]
-    }
-
-    /// Counts days in the Gregorian calendar; years start in March, so that the leap day is their last.
-    private static func daysSince1970(year: Int, month: Int, day: Int) -> Int {
-        let shifted = month > 2 ? year : year - 1
-        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        // January 1, 1970 is day 719,468 of this count.
-        return shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
     }
 }

@@ -68,17 +68,12 @@ package struct HSTSFormat: SharedFormat {
         if text == "unlimited" { return Date(timeIntervalSince1970: Double(lastSecond)) }
         let bytes = Array(text.utf8)
         guard bytes.count == 17, bytes[8] == 0x20, bytes[11] == UInt8(ascii: ":"), bytes[14] == UInt8(ascii: ":") else { return nil }
-        let numbers = [0..<4, 4..<6, 6..<8, 9..<11, 12..<14, 15..<17].compactMap { range -> Int32? in
+        let numbers = [0..<4, 4..<6, 6..<8, 9..<11, 12..<14, 15..<17].compactMap { range -> Int? in
             guard bytes[range].allSatisfy({ $0.isASCIIDigit }) else { return nil }
-            return Int32(String(decoding: bytes[range], as: UTF8.self))
+            return Int(String(decoding: bytes[range], as: UTF8.self))
         }
-        guard numbers.count == 6, numbers[0] >= 1970, (1...12).contains(numbers[1]), (1...31).contains(numbers[2]), numbers[3] < 24,
-            numbers[4] < 60, numbers[5] < 61
-        else { return nil }
-        var parts = tm()
-        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] - 1900, numbers[1] - 1, numbers[2])
-        (parts.tm_hour, parts.tm_min, parts.tm_sec) = (numbers[3], numbers[4], numbers[5])
-        let seconds = timegm(&parts)
-        return parts.tm_mday == numbers[2] ? Date(timeIntervalSince1970: Double(seconds)) : nil
+        guard numbers.count == 6, numbers[0] >= 1970 else { return nil }
+        return Date(
+            utcYear: numbers[0], month: numbers[1], day: numbers[2], hour: numbers[3], minute: numbers[4], second: numbers[5])
     }
 }

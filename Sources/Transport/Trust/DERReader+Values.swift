@@ -45,7 +45,10 @@ extension DERReader.Element {
         guard tag == .generalizedTime || tag == .utcTime, digits.count == yearDigits + 10 else { return nil }
         let year = digits.prefix(yearDigits).reduce(0) { $0 * 10 + $1 }
         let parts = stride(from: yearDigits, to: digits.count, by: 2).map { (index: Int) -> Int in digits[index] * 10 + digits[index + 1] }
-        return Date(utcYear: tag == .utcTime ? year + (year < 50 ? 2000 : 1900) : year, parts)
+        guard parts[4] < 60 else { return nil }
+        return Date(
+            utcYear: tag == .utcTime ? year + (year < 50 ? 2000 : 1900) : year, month: parts[0], day: parts[1], hour: parts[2],
+            minute: parts[3], second: parts[4])
     }
 }
 
@@ -63,20 +66,5 @@ extension ArraySlice<UInt8> {
             result.append(scalar)
         }
         return String(result)
-    }
-}
-
-extension Date {
-    /// Creates a date of the Gregorian calendar, with month, day, hour, minute and second in `parts`; `nil` if there is no such date.
-    fileprivate init?(utcYear year: Int, _ parts: [Int]) {
-        let (month, day, hour, minute, second) = (parts[0], parts[1], parts[2], parts[3], parts[4])
-        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-        let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-        guard (1...12).contains(month), (1...lengths[month - 1]).contains(day), hour < 24, minute < 60, second < 60 else { return nil }
-        let yearsBefore = year - 1
-        let daysBefore = year == 0 ? -366 : yearsBefore * 365 + yearsBefore / 4 - yearsBefore / 100 + yearsBefore / 400
-        // There are 719,162 days between January 1 of the years 1 and 1970.
-        let days = daysBefore + lengths.prefix(month - 1).reduce(0, +) + day - 1 - 719_162
-        self.init(timeIntervalSince1970: Double(days * 86_400 + hour * 3600 + minute * 60 + second))
     }
 }
