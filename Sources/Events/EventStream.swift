@@ -203,7 +203,7 @@ extension ResponseHead {
     /// Checked here as well, because validation accepts any content type for an empty body, which would be requested again endlessly.
     fileprivate func requireEventStreamType() throws(CurlewError) {
         let wanted = "text/event-stream"
-        let type = value(for: "Content-Type")?.prefixScalars { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+        let type = value(for: "Content-Type")?.mediaType.lowercased()
         guard let type else { throw .responseValidationFailed(reason: .missingContentType(acceptableContentTypes: [wanted])) }
         guard type == wanted else {
             throw .responseValidationFailed(

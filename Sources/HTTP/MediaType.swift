@@ -7,8 +7,7 @@ package struct MediaType: Equatable {
 
     /// `nil` for a string without a slash.
     package init?(_ string: some StringProtocol) {
-        let essence = Substring(string).prefixScalars { $0 != ";" }.filterScalars { !$0.properties.isWhitespace }
-        let parts = essence.splitScalars(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        let parts = Substring(string).mediaType.splitScalars(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         type = String(parts[0])
         subtype = String(parts[1])
@@ -20,6 +19,11 @@ package struct MediaType: Equatable {
         let format = subtype.splitScalars(separator: "+").last?.lowercased() ?? ""
         return ["json", "json-seq", "x-ndjson", "ndjson", "jsonl", "json-lines", "xml", "event-stream"].contains(format)
     }
+}
+
+extension StringProtocol where SubSequence == Substring {
+    /// The media type or range of a field's value or member as it is written, without parameters and white space.
+    package var mediaType: String { prefixScalars { $0 != ";" }.filterScalars { !$0.properties.isWhitespace } }
 }
 
 extension String {

@@ -70,7 +70,7 @@ public struct ResponseAcceptance: Sendable, Hashable, Codable {
         if let statusCodes, !statusCodes.contains(response.statusCode) {
             error = makeError(.badServerResponse, "status \(response.statusCode) is not acceptable", response, data, underlying: nil)
         }
-        let type = response.mediaType
+        let type = response.value(forHTTPHeaderField: "Content-Type")?.mediaType.lowercased()
         if let contentTypes, let data, !data.isEmpty, !(type.map(contentTypes.contains) ?? false) {
             let accepted = contentTypes.sorted().joined(separator: ", ")
             let text = type.map { "content type \($0) is not one of \(accepted)" } ?? "the content type is missing; expected \(accepted)"
@@ -91,14 +91,5 @@ public struct ResponseAcceptance: Sendable, Hashable, Codable {
         if let data { info[OperationErrorKey.data] = data }
         if let underlying { info[NSUnderlyingErrorKey] = underlying }
         return URLError(code, userInfo: info)
-    }
-}
-
-extension HTTPURLResponse {
-    /// The content type without its parameters, in lower case.
-    fileprivate var mediaType: String? {
-        value(forHTTPHeaderField: "Content-Type").map { type in
-            type.prefixScalars { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
-        }
     }
 }

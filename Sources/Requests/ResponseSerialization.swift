@@ -69,20 +69,15 @@ enum ResponseSerialization {
 
     private static func checkContentType(_ response: HTTPURLResponse?, among acceptable: [String]?) throws(CurlewError) {
         guard let acceptable else { return }
-        let ranges = acceptable.map { essence($0) }
+        let ranges = acceptable.map { $0.mediaType.lowercased() }
         if ranges.contains("*/*") { return }
         guard let field = response?.value(forHTTPHeaderField: "Content-Type") else {
             throw .responseValidationFailed(reason: .missingContentType(acceptableContentTypes: acceptable))
         }
-        let type = essence(field)
+        let type = field.mediaType.lowercased()
         let isAcceptable = ranges.contains { $0 == type || $0.hasByteSuffix("/*") && type.hasBytePrefix($0.dropLastScalars()) }
         guard !isAcceptable else { return }
         throw .responseValidationFailed(
             reason: .unacceptableContentType(acceptableContentTypes: acceptable, responseContentType: type))
-    }
-
-    /// Returns the media type without its parameters (RFC 9110, section 8.3.1), in lower case.
-    private static func essence(_ type: String) -> String {
-        type.prefixScalars { $0 != ";" }.filter { !$0.isWhitespace }.lowercased()
     }
 }

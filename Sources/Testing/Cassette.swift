@@ -145,7 +145,7 @@ public final class Cassette: Sendable {
     }
 
     private static func fileExtension(of type: String?) -> String {
-        let type = type?.prefixScalars { $0 != ";" }.lowercased() ?? ""
+        let type = type?.mediaType.lowercased() ?? ""
         if type.hasByteSuffix("json") { return "json" }
         if type.hasByteSuffix("xml") { return "xml" }
         if type == "text/html" { return "html" }

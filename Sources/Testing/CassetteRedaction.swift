@@ -87,7 +87,7 @@ public struct CassetteRedaction: Sendable, Hashable {
     ///
     /// - Parameter depth: the number of forms in which it is.
     private func content(_ text: String, type: String, depth: Int = 0) -> String {
-        let name = type.prefixScalars { $0 != ";" }.trimmingScalars { $0 == " " || $0 == "\t" }.lowercased()
+        let name = type.mediaType.lowercased()
         if name == "application/x-www-form-urlencoded" { return items(of: text) }
         if name.hasBytePrefix("multipart/"), depth < 3, let boundary = type.fieldParameters["boundary"], !boundary.isEmpty {
             return multipart(text, boundary, depth: depth)

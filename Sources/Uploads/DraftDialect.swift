@@ -93,9 +93,7 @@ struct DraftDialect: UploadDialect {
         } catch let refusal as UploadClient.Refusal where (400..<500).contains(refusal.status) && ![408, 429].contains(refusal.status) {
             return
         }
-        let types = (head.value(for: "Accept-Patch") ?? "").splitScalars(separator: ",").map {
-            $0.prefixScalars { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
-        }
+        let types = (head.value(for: "Accept-Patch") ?? "").splitScalars(separator: ",").map { $0.mediaType.lowercased() }
         isKnown =
             types.contains("application/partial-upload") && head.integer("Upload-Draft-Interop-Version") ?? Self.version == Self.version
         note(head)

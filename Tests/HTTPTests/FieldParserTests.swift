@@ -77,6 +77,13 @@ import Testing
         #expect(value.fieldParameters == parameters)
     }
 
+    @Test(arguments: [
+        ("text/plain; charset=utf-8", "text/plain"), (" Text/HTML ;a=\"b;c\"", "Text/HTML"), ("text / *", "text/*"), (";a", ""), ("", ""),
+    ])
+    func `a media type has neither parameters nor white space`(value: String, type: String) {
+        #expect(value.mediaType == type && value[...].mediaType == type)
+    }
+
     @Test func `blanks are spaces and tabs`() {
         #expect("\t a b \t".trimmingBlanks == "a b" && " \t".trimmingBlanks.isEmpty && "\u{A0}".trimmingBlanks == "\u{A0}")
         let headers: HTTPHeaders = ["Via": "a, b", "via": "c", "x": "d"]

@@ -46,7 +46,7 @@ extension Request {
     fileprivate func addStandardValidators() {
         addStatusValidator(200..<300)
         guard let accept = task?.currentHeader("Accept") else { return }
-        addValidator(.contentTypes(accept.splitScalars(separator: ",").map { $0.prefixScalars { $0 != ";" }.filter { !$0.isWhitespace } }))
+        addValidator(.contentTypes(accept.splitScalars(separator: ",").map(\.mediaType)))
     }
 }
 
