@@ -98,8 +98,7 @@ package final class VariantStore: Sendable {
 
     /// Keys of one length, so that a body that replaces another one of its size takes no more of the store.
     private static func key(_ url: String, _ body: UInt64) -> CacheKey {
-        let digits = String(body, radix: 16)
-        return CacheKey("http", url, String(repeating: "0", count: 16 - digits.count) + digits)
+        CacheKey("http", url, body.hexDigits)
     }
 
     /// What is stored for a URL; `nil` for nothing, or for an entry that can't be read.

@@ -78,8 +78,7 @@ open class MultipartFormData {
 
     /// Creates a form without parts.
     public init() {
-        let digits = String(UInt64.random(in: 0 ... .max), radix: 16)
-        boundary = "curlew.boundary." + String(repeating: "0", count: 16 - digits.count) + digits
+        boundary = "curlew.boundary." + UInt64.random(in: 0 ... .max).hexDigits
     }
 
     // MARK: Data

@@ -19,7 +19,7 @@ extension String {
     package var extendedValue: String {
         utf8.map { byte in
             let isPlain = HTTPToken.isTokenCharacter(byte) && !"*'%".utf8.contains(byte)
-            return isPlain ? String(UnicodeScalar(byte)) : "%" + [byte].hexDigits.uppercased()
+            return isPlain ? String(UnicodeScalar(byte)) : "%" + byte.hexDigits.uppercased()
         }.joined()
     }
 

@@ -60,8 +60,7 @@ extension String {
     package init(escaping bytes: [UInt8], unless isValid: (Int) -> Bool) {
         self = bytes.indices.map { index in
             let byte = bytes[index]
-            return isValid(index)
-                ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            return isValid(index) ? String(UnicodeScalar(byte)) : "%" + byte.hexDigits.uppercased()
         }.joined()
     }
 

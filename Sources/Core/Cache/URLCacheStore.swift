@@ -173,9 +173,7 @@ private enum Fingerprint {
     /// 128 bits: FNV-1a from two different offset bases.
     static func of(_ text: String) -> String {
         [0xCBF2_9CE4_8422_2325, 0x84222_325C_BF29_CE4].map { (start: UInt64) in
-            let hash = text.utf8.reduce(start) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-            let digits = String(hash, radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
+            text.utf8.reduce(start) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }.hexDigits
         }.joined()
     }
 }

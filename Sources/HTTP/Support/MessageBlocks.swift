@@ -31,3 +31,8 @@ extension Sequence<UInt8> {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
     }
 }
+
+extension FixedWidthInteger where Self: UnsignedInteger {
+    /// The number as hexadecimal digits in lower case, two for each of its bytes.
+    package var hexDigits: String { withUnsafeBytes(of: bigEndian) { $0.hexDigits } }
+}

@@ -47,7 +47,7 @@ struct DistinguishedName {
         var description: String {
             // The value of a numeric type is written in DER (RFC 4514, section 2.4).
             guard type.first?.isNumber == false, let string = value.string else {
-                return "\(type)=#" + value.bytes.map { String(hexOf: $0) }.joined()
+                return "\(type)=#" + value.bytes.hexDigits
             }
             return "\(type)=" + string.escapedForName
         }
@@ -55,17 +55,13 @@ struct DistinguishedName {
 }
 
 extension String {
-    fileprivate init(hexOf byte: UInt8) {
-        self = (byte < 16 ? "0" : "") + String(byte, radix: 16)
-    }
-
     /// The string escaped as a value (RFC 4514, section 2.4); control characters as numbers, because descriptions are logged.
     fileprivate var escapedForName: String {
         let scalars = Array(unicodeScalars)
         return scalars.indices.map { index -> String in
             let scalar = scalars[index]
             let isAtEdge = index == 0 || index == scalars.count - 1
-            if scalar.isControlInText { return String(scalar).utf8.map { "\\" + String(hexOf: $0) }.joined() }
+            if scalar.isControlInText { return String(scalar).utf8.map { "\\" + $0.hexDigits }.joined() }
             if #",+"\<>;"#.unicodeScalars.contains(scalar) || (scalar == " " && isAtEdge) || (scalar == "#" && index == 0) {
                 return "\\\(scalar)"
             }

@@ -18,4 +18,9 @@ import Testing
         #expect("09afAF".utf8.map(\.hexValue) == [0, 9, 10, 15, 10, 15])
         #expect("/:@G`g+".utf8.allSatisfy { $0.hexValue == nil })
     }
+
+    @Test func `a number has two digits for each byte`() {
+        #expect(UInt64(0xFF).hexDigits == "00000000000000ff" && UInt8(5).hexDigits == "05" && UInt32.max.hexDigits == "ffffffff")
+        #expect("/ö".utf8.map(\.hexDigits) == ["2f", "c3", "b6"] && "/ö".utf8.hexDigits == "2fc3b6")
+    }
 }

@@ -113,8 +113,7 @@ struct DigestSession: Sendable {
     /// - Parameter target: the request target, as in the request line.
     mutating func authorization(method: String, target: String) -> String {
         count &+= 1
-        let counter = "0000000" + String(count, radix: 16)
-        let nonceCount = String(counter.suffix(8))
+        let nonceCount = count.hexDigits
         let algorithm = challenge.algorithm
         let request = algorithm.digest("\(method):\(target)")
         let middle = challenge.hasQualityOfProtection ? "\(nonceCount):\(clientNonce):auth:" : ""
