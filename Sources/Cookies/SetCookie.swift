@@ -97,8 +97,7 @@ package struct SetCookie: Equatable, Sendable {
 
     /// Whether a text begins or ends with a blank.
     static func isPadded(_ text: String) -> Bool {
-        func isBlank(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 }
-        return isBlank(text.utf8.first) || isBlank(text.utf8.last)
+        text.utf8.first?.isBlank == true || text.utf8.last?.isBlank == true
     }
 }
 
@@ -107,10 +106,6 @@ extension String {
     fileprivate func parts(separatedBy separator: Unicode.Scalar, atMost count: Int = .max) -> [String] {
         let separator = UInt8(ascii: separator)
         return utf8.split(separator: separator, maxSplits: count == .max ? .max : count - 1, omittingEmptySubsequences: false)
-            .map { part in
-                let start = part.firstIndex { $0 != 0x20 && $0 != 0x09 } ?? part.endIndex
-                let end = part.lastIndex { $0 != 0x20 && $0 != 0x09 }.map { part.index(after: $0) } ?? start
-                return String(Substring(part[start..<end]))
-            }
+            .map { String(Substring($0).trimmingBlanks) }
     }
 }

@@ -167,4 +167,7 @@ extension UInt8 {
     /// Whether the byte is a space or a tab.
     @inlinable @inline(__always)
     package var isBlank: Bool { self == 0x20 || self == 0x09 }
+
+    /// Whether the byte is white space of ASCII: a blank, a line break, a vertical tab or a form feed.
+    package var isSpace: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
 }

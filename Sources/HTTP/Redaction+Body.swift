@@ -13,7 +13,7 @@ extension Redaction {
     /// Whether a text begins as a JSON object or array does.
     private static func isJSON(_ text: some Sequence<UInt8>) -> Bool {
         // A byte order mark may come first.
-        let first = text.first { !JSONBytes.isSpace($0) && ![0xEF, 0xBB, 0xBF].contains($0) }
+        let first = text.first { !$0.isSpace && ![0xEF, 0xBB, 0xBF].contains($0) }
         return first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
     }
 
@@ -76,9 +76,7 @@ private struct JSONBytes {
         self.isMultiline = isMultiline
     }
 
-    static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-
-    func skippingSpace(from start: Int) -> Int { bytes[start...].firstIndex { !Self.isSpace($0) } ?? bytes.count }
+    func skippingSpace(from start: Int) -> Int { bytes[start...].firstIndex { !$0.isSpace } ?? bytes.count }
 
     /// The end of the string that begins with a quotation mark, after its second one.
     func endOfString(at start: Int) -> Int {
@@ -128,7 +126,7 @@ private struct JSONBytes {
                 position += 1
                 if depth == 0 { return position }
             case let byte:
-                if depth == 0, byte == UInt8(ascii: ",") || Self.isSpace(byte) { return position }
+                if depth == 0, byte == UInt8(ascii: ",") || byte.isSpace { return position }
                 position += 1
             }
         }

@@ -70,7 +70,7 @@ struct CurlCommand {
             // curl derives these from the body.
             !header.isNamed("Content-Length") && !header.isNamed("Transfer-Encoding") && !(isCookieElsewhere && header.isNamed("Cookie"))
         }.map { header in
-            let isBlank = header.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+            let isBlank = header.value.utf8.allSatisfy { $0.isBlank }
             // An empty field is "Name;": "Name:" removes a field that curl adds itself.
             let value = redaction?.value(of: header) ?? header.value
             return "-H \(quoted(isBlank ? "\(header.name);" : "\(header.name): \(value)"))"

@@ -159,10 +159,6 @@ struct STSTexts {
     }
 }
 
-extension UInt8 {
-    fileprivate var isSpace: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
-}
-
 // MARK: - Descriptions
 
 extension AWSWebIdentityCredentials: CustomStringConvertible, RedactedReflectable {

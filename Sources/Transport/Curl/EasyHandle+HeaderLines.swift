@@ -26,7 +26,7 @@ extension EasyHandle {
             if header.isNamed("Expect") { saysExpect = true }
             if header.isNamed("Content-Type") { saysContentType = true }
             // For libcurl, "Name:" removes a field; "Name;" sends it with an empty value.
-            let isBlank = header.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+            let isBlank = header.value.utf8.allSatisfy { $0.isBlank }
             lines.append(isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
         }
         if request.prepared.options.decodesContent, !saysAcceptEncoding {

@@ -156,10 +156,10 @@ public struct ResponseHead: Sendable, Hashable {
     private func forEachField(_ body: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) {
         var start = endOfLine(from: bytes.startIndex)
         // Lines folded onto the status line belong to no field.
-        while start < bytes.endIndex, isBlank(bytes[start]) { start = endOfLine(from: start) }
+        while start < bytes.endIndex, bytes[start].isBlank { start = endOfLine(from: start) }
         while start < bytes.endIndex {
             var end = endOfLine(from: start)
-            while end < bytes.endIndex, isBlank(bytes[end]) { end = endOfLine(from: end) }
+            while end < bytes.endIndex, bytes[end].isBlank { end = endOfLine(from: end) }
             let line = bytes[start..<end]
             start = end
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
@@ -168,8 +168,6 @@ public struct ResponseHead: Sendable, Hashable {
             if !body(name, trimmed(line[(colon + 1)...])) { return }
         }
     }
-
-    private func isBlank(_ byte: UInt8) -> Bool { byte == space || byte == tab }
 
     private func endOfLine(from start: Int) -> Int {
         bytes[start...].firstIndex(of: lineFeed).map { $0 + 1 } ?? bytes.endIndex
@@ -234,14 +232,12 @@ struct LineInitials: Sendable, Hashable {
 }
 
 private let space = UInt8(ascii: " ")
-private let tab = UInt8(ascii: "\t")
 private let lineFeed = UInt8(ascii: "\n")
 private let carriageReturn = UInt8(ascii: "\r")
 
 private func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    func isBlank(_ byte: UInt8) -> Bool { byte == space || byte == tab || byte == lineFeed || byte == carriageReturn }
-    let start = bytes.firstIndex { !isBlank($0) } ?? bytes.endIndex
-    let end = bytes.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? start
+    let start = bytes.firstIndex { !$0.isBlankOrBreak } ?? bytes.endIndex
+    let end = bytes.lastIndex { !$0.isBlankOrBreak }.map { $0 + 1 } ?? start
     return bytes[start..<end]
 }
 

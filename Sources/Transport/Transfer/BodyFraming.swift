@@ -157,7 +157,7 @@ extension UnsafeRawBufferPointer {
 extension UInt8 {
     /// Excludes other control characters: what one parser takes for white space and another for part of a coding's name enables request
     /// smuggling.
-    fileprivate var isBlankOrBreak: Bool { self == 0x20 || self == 0x09 || self == 0x0D || self == 0x0A }
+    var isBlankOrBreak: Bool { isBlank || self == 0x0D || self == 0x0A }
 }
 
 extension ResponseHead {
