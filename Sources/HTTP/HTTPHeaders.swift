@@ -219,3 +219,11 @@ extension UInt8 {
     @inlinable @inline(__always)
     package var asciiLowercased: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
 }
+
+extension Collection<UInt8> {
+    /// The bytes as text with A to Z mapped to a to z, and nothing else: `lowercased()` makes a k of the sign for kelvin.
+    var lowercasedText: String {
+        guard contains(where: { $0 &- 0x41 < 26 }) else { return String(decoding: self, as: UTF8.self) }
+        return String(decoding: map(\.asciiLowercased), as: UTF8.self)
+    }
+}

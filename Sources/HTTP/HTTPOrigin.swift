@@ -63,7 +63,7 @@ public struct HTTPOrigin: Sendable, Hashable {
             port = authority[(colon + 1)...]
         }
         guard !host.isEmpty else { return nil }
-        let scheme = lowercased(bytes[..<colon])
+        let scheme = bytes[..<colon].lowercasedText
         let number = if let port, !port.isEmpty { Int(String(decoding: port, as: UTF8.self)) } else { defaultPort(of: scheme) }
         guard let number, (0...65_535).contains(number) else { return nil }
         return (scheme, host, number)
@@ -76,11 +76,6 @@ public struct HTTPOrigin: Sendable, Hashable {
         case "https", "wss": 443
         default: nil
         }
-    }
-
-    private static func lowercased(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-        guard bytes.contains(where: { $0 &- 0x41 < 26 }) else { return String(decoding: bytes, as: UTF8.self) }
-        return String(decoding: bytes.map(\.asciiLowercased), as: UTF8.self)
     }
 }
 

@@ -11,22 +11,17 @@ extension URLHost {
     /// `inet_ntop`, without brackets, and with its zone after a percent sign, unless it stands for an IPv4 address (`::ffff:127.0.0.1`). A
     /// zone is an interface by name, also where it was given by number; one that is none of this system stays as it is.
     package static func comparable(_ host: Slice<UnsafeRawBufferPointer>) -> String {
-        if isPlain(host) { return lowercased(host) }
-        return parsed(String(decoding: host, as: UTF8.self)) ?? lowercased(host)
+        if isPlain(host) { return host.lowercasedText }
+        return parsed(String(decoding: host, as: UTF8.self)) ?? host.lowercasedText
     }
 
     /// The same; `nil` for a text that is no host.
     package static func comparable(ifValid host: String) -> String? {
         var host = host
-        if let plain = host.withUTF8({ isPlain(UnsafeRawBufferPointer($0)[...]) ? lowercased(UnsafeRawBufferPointer($0)[...]) : nil }) {
+        if let plain = host.withUTF8({ isPlain(UnsafeRawBufferPointer($0)[...]) ? $0.lowercasedText : nil }) {
             return plain
         }
         return parsed(host)
-    }
-
-    private static func lowercased(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-        guard bytes.contains(where: { $0 &- 0x41 < 26 }) else { return String(decoding: bytes, as: UTF8.self) }
-        return String(decoding: bytes.map(\.asciiLowercased), as: UTF8.self)
     }
 
     /// Whether a host differs from its normal form by capitals at most: an ASCII name, or an IPv4 address of four decimal numbers.

@@ -10,7 +10,7 @@ package enum UsualSecrets {
         let digits = whole.utf8.reversed().prefix { $0.isASCIIDigit }.count
         let plain = String(whole.dropLastScalars(digits))
         guard !names.contains(plain) else { return true }
-        return endings.contains { ends(plain, with: $0) } && !positions.contains { ends(plain, with: $0) }
+        return endings.contains { plain.hasByteSuffix($0) } && !positions.contains { plain.hasByteSuffix($0) }
     }
 
     /// Whether the values of items of queries and forms with that name are usually secret: also those of names that are too usual elsewhere.
@@ -44,10 +44,6 @@ package enum UsualSecrets {
     /// Returns the name in the form in which names are compared: in lower case, without `-`, `_`, `.`, `+` and spaces.
     package static func normalized(_ name: some StringProtocol) -> String {
         String(decoding: name.utf8.lazy.filter { !"-_.+ ".utf8.contains($0) }.map { $0.asciiLowercased }, as: UTF8.self)
-    }
-
-    private static func ends(_ name: String, with ending: String) -> Bool {
-        name.utf8.suffix(ending.utf8.count).elementsEqual(ending.utf8)
     }
 
     /// Returns the text with the placeholder for what has the form of a secret: tokens of well-known services, JSON Web Tokens, credentials

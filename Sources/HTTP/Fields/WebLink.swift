@@ -12,7 +12,7 @@ public struct WebLink: Hashable, Sendable {
 
         /// Creates a parameter. The value of a name that ends in `*` is written as an extended one (RFC 8187).
         public init(name: String, value: String) {
-            self.name = name.lowercasedASCII
+            self.name = name.utf8.lowercasedText
             self.value = value
         }
 
@@ -35,7 +35,7 @@ public struct WebLink: Hashable, Sendable {
 
     /// The relation types, in lowercase; of the first `rel` parameter only (RFC 8288, section 3.3).
     public var relations: [String] {
-        (self["rel"] ?? "").splitScalars { $0.properties.isWhitespace }.map(\.lowercasedASCII)
+        (self["rel"] ?? "").splitScalars { $0.properties.isWhitespace }.map { $0.utf8.lowercasedText }
     }
 
     /// The context of the link, if it is not the response itself.
@@ -114,11 +114,6 @@ extension HTTPHeaders {
         get { WebLink.parse(values(for: "Link")) }
         set { set("Link", to: newValue.map(\.fieldValue).joined(separator: ", ")) }
     }
-}
-
-extension StringProtocol {
-    /// The text with A to Z mapped to a to z, and nothing else: `lowercased()` makes a k of the sign for kelvin.
-    fileprivate var lowercasedASCII: String { String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self) }
 }
 
 // MARK: - Reflection
