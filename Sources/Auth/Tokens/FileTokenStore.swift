@@ -149,17 +149,7 @@ private struct TokenFile<Credential: Codable & Sendable>: Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
         let bytes = try encoder.encode(Content(credential: credential))
-        guard let (file, new) = PrivateFile.create(beside: path) else { throw FileError.writing(path, errno) }
-        do throws(SystemError) {
-            try file.write(bytes)
-            guard file.sync() else { throw SystemError() }
-            try file.close()
-            guard rename(new, path) == 0 else { throw SystemError() }
-        } catch {
-            unlink(new)
-            throw FileError.writing(path, error.code)
-        }
         // A refresh token that has been replaced is of no use after a crash of the system.
-        _ = Descriptor.open(directory, O_RDONLY | O_DIRECTORY)?.sync()
+        try PrivateFile.replace(path, with: bytes, isDurable: true)
     }
 }

@@ -39,11 +39,13 @@ package enum PrivateFile {
 
     /// Writes a new file and gives it a path in one step. What is there is replaced; of a symbolic link the link, and not what it leads to.
     ///
+    /// - Parameter isDurable: whether to wait until it is on the disk, so that a crash of the system does not bring back what was there.
     /// - Throws: `CocoaError` with the path.
-    package static func replace(_ path: String, with bytes: Data) throws {
+    package static func replace(_ path: String, with bytes: Data, isDurable: Bool = false) throws {
         guard let (file, new) = create(beside: path) else { throw FileError.writing(path, errno) }
         do throws(SystemError) {
             try file.write(bytes)
+            guard !isDurable || file.sync() else { throw SystemError() }
             // Some file systems report failed writes only on close.
             try file.close()
             guard rename(new, path) == 0 else { throw SystemError() }
@@ -51,6 +53,7 @@ package enum PrivateFile {
             unlink(new)
             throw FileError.writing(path, error.code)
         }
+        if isDurable { _ = Descriptor.open(URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY)?.sync() }
     }
 
     /// Creates a directory with access for its owner only, and the missing ones above it likewise. Does nothing if it exists.
