@@ -64,13 +64,7 @@ public final class DPoP: ExchangeSigner, RequestInterceptor, ExchangeInstrument 
     }
 
     /// The URL without user, query and fragment (section 4.2).
-    private static func target(of url: String) -> String {
-        let url = url.prefixScalars { $0 != "?" && $0 != "#" }
-        guard let scheme = url.firstScalarRange(of: "://") else { return String(url) }
-        let authority = url[scheme.upperBound...].prefixScalars { $0 != "/" }
-        guard let user = authority.unicodeScalars.lastIndex(of: "@") else { return String(url) }
-        return String(url[..<scheme.upperBound] + url[url.unicodeScalars.index(after: user)...])
-    }
+    private static func target(of url: String) -> String { String(url.prefixScalars { $0 != "?" && $0 != "#" }).droppingUserInfo }
 
     // MARK: RequestInterceptor
 

@@ -165,8 +165,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         guard request.isServerWide else { return nil }
         guard !isSecure, let proxy, !proxy.isSOCKS else { return "*" }
         let url = request.url.droppingUserInfo
-        guard let start = url.firstScalarRange(of: "://")?.upperBound else { return "*" }
-        return "\(url[..<start])\(url[start...].prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" })"
+        return url.authority.map { String(url[..<$0.endIndex]) } ?? "*"
     }
 
     // MARK: Sending

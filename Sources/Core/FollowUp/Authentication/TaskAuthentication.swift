@@ -139,15 +139,9 @@ extension TransferRequest {
     /// The path with the query, as libcurl sends it (RFC 9112, section 3.2.1).
     var target: String {
         if isServerWide { return "*" }
-        guard let authority else { return "/" }
+        guard let authority = url.authority else { return "/" }
         let rest = url[authority.endIndex...].prefixScalars { $0 != "#" }
         return rest.hasBytePrefix("/") ? String(rest) : "/" + rest
-    }
-
-    /// The URL's authority (RFC 3986, section 3.2).
-    private var authority: Substring? {
-        guard let start = url.firstScalarRange(of: "://")?.upperBound else { return nil }
-        return url[start...].prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" }
     }
 
     /// User name and password of the URL (RFC 3986, section 3.2.1), which libcurl sends as Basic without a challenge.
