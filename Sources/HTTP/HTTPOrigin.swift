@@ -27,6 +27,7 @@ public struct HTTPOrigin: Sendable, Hashable {
         self = origin
     }
 
+    /// The origin of a URL, as that of its text.
     package init?(_ url: URL) {
         self.init(url: url.absoluteString)
     }
@@ -64,6 +65,8 @@ public struct HTTPOrigin: Sendable, Hashable {
         }
         guard !host.isEmpty else { return nil }
         let scheme = bytes[..<colon].lowercasedText
+        // A sign would be read too.
+        guard port?.allSatisfy(\.isASCIIDigit) != false else { return nil }
         let number = if let port, !port.isEmpty { Int(String(decoding: port, as: UTF8.self)) } else { defaultPort(of: scheme) }
         guard let number, (0...65_535).contains(number) else { return nil }
         return (scheme, host, number)

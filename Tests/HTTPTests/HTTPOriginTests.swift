@@ -20,7 +20,7 @@ import Testing
         "texts without an origin",
         arguments: [
             "", "/path", "host:80", "http:/host", "http://", "http://:80/", "http://user@/", "ftp://host/", "http://host:x/",
-            "http://host:65536/", "http://[::1", "http://[::1]x/", "://host/",
+            "http://host:65536/", "http://host:+80/", "http://host:-0/", "http://[::1", "http://[::1]x/", "://host/",
         ])
     func others(_ url: String) {
         #expect(HTTPOrigin(url: url) == nil)
