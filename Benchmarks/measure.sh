@@ -102,11 +102,11 @@ collect_both() { # FEWER-COMMAND... -- MORE-COMMAND...
     local fewer=() first
     while [ "$1" != -- ]; do fewer+=("$1"); shift; done
     shift
-    collected "${fewer[@]}" >"$work/low" &
+    collected "${fewer[@]}" >"$work/low-$lane" &
     first=$!
     high=$(collected "$@") || return 1
     wait "$first" || return 1
-    low=$(cat "$work/low")
+    low=$(cat "$work/low-$lane")
 }
 
 # counted CASE PROGRAM COMMAND TARGET FEWER MORE [ARGUMENTS]: start-up is the same in both runs and drops out. Sets `low` and `high`.

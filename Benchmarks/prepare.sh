@@ -78,13 +78,16 @@ workspace() {
 
 servers=()
 work=$(mktemp -d "${TMPDIR:-/tmp}/curlew-bench.XXXXXX")
-finish() {
-    trap - EXIT
+stop_servers() {
     local server
     for server in "${servers[@]}"; do
         kill "$server" 2>/dev/null || true
         wait "$server" 2>/dev/null || true
     done
+}
+finish() {
+    trap - EXIT
+    stop_servers
     rm -rf "$work"
 }
 trap finish EXIT
