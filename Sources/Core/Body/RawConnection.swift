@@ -200,6 +200,8 @@ final class RawConnection: BodyReceiver {
         }
         // Otherwise the request's end is the connection's.
         guard isRepeatable, let link, let request, link.asksRetrier(about: request, after: error) else {
+            // Before a read or a write fails with it.
+            request?.driver.state.withLock { $0.fail(error) }
             return finish(.failure(link?.describing(error) ?? error))
         }
     }
