@@ -17,7 +17,7 @@ extension RequestDriver {
             outgoing.options.tls.clientCertificate = nil
         }
         if let deadline { add(deadline, to: &outgoing) }
-        if signer != nil { mark(&outgoing) }
+        if isSigned { mark(&outgoing) }
         if recordsExchanges { recordExchange(outgoing) }
         if session.reportsExchanges { noteExchange(outgoing, reason(of: followUp)) }
         if session.isInstrumented || session.offersToClasses {
@@ -41,8 +41,7 @@ extension RequestDriver {
 
     /// Whether the last step before an exchange may take long: stores are in files, or a signer digests the body.
     func preparesOnQueue(_ request: @autoclosure () -> TransferRequest?) -> Bool {
-        // Compared first, as unwrapping copies.
-        session.readsFiles || signer != nil && signer?.digestsBody == true && request()?.isWithoutBody == false
+        session.readsFiles || isSigned && signer?.digestsBody == true && request()?.isWithoutBody == false
     }
 
     /// Has an exchange signed that is sent to the origin of the request.

@@ -30,6 +30,8 @@ final class RequestDriver: Sendable {
     let settings: RequestSettings?
     /// Signs the exchanges; `nil` for none.
     let signer: (any ExchangeSigner)?
+    /// Whether there is a signer. A property, as to ask an optional existential is to copy it, and each exchange asks.
+    let isSigned: Bool
     /// What the session's context carriers have captured; `nil` for nothing.
     let context: CapturedContext?
     let state = Lock(RequestState())
@@ -45,6 +47,7 @@ final class RequestDriver: Sendable {
         self.settings = settings
         // Asked without options where there are none, as an optional of them is copied with all of its parts.
         signer = settings == nil ? session.configuration.signer : session.signer(for: settings?.options)
+        isSigned = signer != nil
         context = session.carriesContext ? CapturedContext(session.contextCarriers) : nil
     }
 
@@ -61,13 +64,16 @@ final class RequestDriver: Sendable {
     }
 
     func attempt(_ kind: AttemptKind, of request: Request, by manager: SessionManager) {
-        let adapter = manager.effectiveAdapter(of: request)
-        if let adapter, let waiting = adapter.asyncAdapter { return awaitAdapter(waiting, for: kind, of: request, by: manager) }
+        guard let adapter = manager.effectiveAdapter(of: request) else { return attempt(kind, of: request, by: manager) { nil } }
+        if let waiting = adapter.asyncAdapter { return awaitAdapter(waiting, for: kind, of: request, by: manager) }
+        attempt(kind, of: request, by: manager) { try adapter.adapted(request.original.get().original) }
+    }
+
+    private func attempt(
+        _ kind: AttemptKind, of request: Request, by manager: SessionManager, _ adapted: () throws -> AdaptableRequest?
+    ) {
         do {
-            let task = try inContext { () throws in
-                guard let adapter else { return try manager.makeTask(for: request, adapted: nil) }
-                return try manager.makeTask(for: request, adapted: adapter.adapted(request.original.get().original))
-            }
+            let task = try inContext { () throws in try manager.makeTask(for: request, adapted: adapted()) }
             begin(kind, task, of: request, by: manager)
         } catch let pending as PendingAdaptation {
             prepare(pending, for: kind, of: request, by: manager)
@@ -221,7 +227,7 @@ final class RequestDriver: Sendable {
             return complete(request, outcome)
         }
         state.withLock { state in
-            state.transactions.append(outcome.metrics)
+            state.noteTransaction(outcome.metrics)
             state.noteFirstByte(outcome.metrics)
             state.attempt.head = nil
             state.attempt.protocolResponse = nil
@@ -253,7 +259,7 @@ final class RequestDriver: Sendable {
             if let error = outcome.error { state.fail(error) }
             // A task that was never started was no exchange.
             if state.task?.completed(state.attempt.head, outcome.metrics, state.attempt.error) == true {
-                state.transactions.append(outcome.metrics)
+                state.noteTransaction(outcome.metrics)
             }
             state.noteFirstByte(outcome.metrics)
             if !outcome.trailers.isEmpty { state.attempt.trailers = outcome.trailers }

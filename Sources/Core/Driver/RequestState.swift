@@ -87,7 +87,18 @@ struct RequestState {
 
     // MARK: The result
 
-    var transactions: [TransferMetrics] = []
+    /// The exchanges that were sent, in their order.
+    var transactions: [TransferMetrics] { earlierTransactions + [lastTransaction].compactMap { $0 } }
+    var transactionCount: Int { earlierTransactions.count + (lastTransaction == nil ? 0 : 1) }
+    /// All but the last: most requests have only that one, which then needs no array.
+    private var earlierTransactions: [TransferMetrics] = []
+    private var lastTransaction: TransferMetrics?
+
+    mutating func noteTransaction(_ metrics: TransferMetrics) {
+        if let lastTransaction { earlierTransactions.append(lastTransaction) }
+        lastTransaction = metrics
+    }
+
     /// What belongs to each of them, if the request has an owner; else empty.
     var exchanges: [ExchangeRecord] = []
     /// `nil` while the request has neither a credential nor a challenge.

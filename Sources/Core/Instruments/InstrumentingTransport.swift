@@ -194,7 +194,7 @@ final class ExchangeSource: Sendable {
 
     /// Returns the next exchange, which is not sent: it does not count.
     func unsentExchange(_ request: TransferRequest) -> OutgoingExchange {
-        driver.outgoingExchange(request, currentReason, number: driver.state.withLock { $0.transactions.count } + 1)
+        driver.outgoingExchange(request, currentReason, number: driver.state.withLock { $0.transactionCount } + 1)
     }
 
     /// Why the exchange with this number has failed.

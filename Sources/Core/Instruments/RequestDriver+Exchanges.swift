@@ -50,7 +50,7 @@ extension RequestDriver {
 
     /// Notes an exchange that is reported to the monitors at its end.
     func noteExchange(_ request: TransferRequest, _ reason: OutgoingExchange.Reason) {
-        let number = state.withLock { $0.transactions.count } + 1
+        let number = state.withLock { $0.transactionCount } + 1
         let reported = ReportedExchange(outgoingExchange(request, reason, number: number))
         state.withLock { $0.reportedExchange = reported }
     }

@@ -227,8 +227,8 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     /// The adapter of a request: its own before the session's. A subclass may have overridden ``adapter``.
     func effectiveAdapter(of request: Request) -> (any RequestAdapter)? {
         let adapter = isSubclassed ? Interception.effective(adapter, retrier) : settings.withLock { $0.interception.effectiveAdapter }
-        // The usual way first: an optional existential that is unwrapped is copied, even where it is `nil`.
-        guard request.settings?.interceptor != nil || request.driver.signer != nil else { return adapter }
+        // The usual way first, as each optional existential below is copied, even where it is `nil`.
+        guard request.settings != nil || request.driver.isSigned else { return adapter }
         let effective = request.adapter(before: adapter)
         guard let signer = request.driver.signer else { return effective }
         let preparation = SignerPreparation(signer: signer)
