@@ -25,20 +25,25 @@ struct URLCacheStore: ResponseStoring {
     // MARK: Reading
 
     func find(_ request: TransferRequest, in partition: String = "") -> StoredResponses {
-        guard let cached = cached(request.url), let response = cached.response as? HTTPURLResponse else { return .none }
+        guard let cached = cached(request.url), let head = head(of: cached, for: request, in: partition) else { return .none }
+        let data = cached.data
+        return StoredResponses(heads: [head]) { _ in data }
+    }
+
+    /// The head of Foundation's stored response; `nil` if it is none for requests of the partition.
+    private func head(of cached: CachedURLResponse, for request: TransferRequest, in partition: String) -> StoredResponse? {
+        guard let response = cached.response as? HTTPURLResponse else { return nil }
         let headers = HTTPHeaders(response)
         let metadata = Metadata(cached.userInfo)
         // One of an earlier version does not say whose it is. One that the program has stored itself is for plain requests.
-        guard !metadata.isUnreadable, metadata.partition == partition else { return .none }
+        guard !metadata.isUnreadable, metadata.partition == partition else { return nil }
         // An entry that the program has stored itself has no secondary key: it serves all plain requests, but for `Vary: *`.
-        guard let any = SelectionKey(response: headers, isPublic: true, request: request.headers) else { return .none }
+        guard let any = SelectionKey(response: headers, isPublic: true, request: request.headers) else { return nil }
         let date = headers.value(for: "Date").flatMap { HTTPDate.date(from: $0) }?.timeIntervalSince1970 ?? 0
-        let head = StoredResponse(
+        return StoredResponse(
             url: request.cacheURL, statusCode: response.statusCode, headers: headers, requestTime: metadata.requestTime ?? date,
             responseTime: metadata.responseTime ?? date, selection: metadata.selection ?? any, part: metadata.part,
             partition: partition)
-        let data = cached.data
-        return StoredResponses(heads: [head]) { _ in data }
     }
 
     /// Foundation's stored response for a URL.
@@ -66,9 +71,18 @@ struct URLCacheStore: ResponseStoring {
         }
     }
 
+    /// Replaces the head of a stored response, unless it was removed, or another one has taken its place. What the delegate has chosen for
+    /// it stays: where it is stored, and its `userInfo`.
     func update(_ old: StoredResponses.Element, with head: StoredResponse, for request: TransferRequest) {
-        guard let body = old.body(), let proposed = proposal(head, body) else { return }
-        store(proposed, proposed: proposed, for: request)
+        Self.writeLock.withLock { _ in
+            guard let current = cached(request.url), self.head(of: current, for: request, in: old.head.partition) == old.head,
+                let updated = proposal(head, current.data), let keys = CacheKeys(request.url)
+            else { return }
+            let userInfo = (current.userInfo ?? [:]).merging(updated.userInfo ?? [:]) { $1 }
+            let response = CachedURLResponse(
+                response: updated.response, data: current.data, userInfo: userInfo, storagePolicy: current.storagePolicy)
+            replace(keys, with: response)
+        }
     }
 
     /// A response as Foundation's type; `nil` if it can't be stored.
@@ -88,10 +102,13 @@ struct URLCacheStore: ResponseStoring {
         let userInfo = (proposed.userInfo ?? [:]).merging(chosen.userInfo ?? [:]) { $1 }
         let response = CachedURLResponse(
             response: chosen.response, data: chosen.data, userInfo: userInfo, storagePolicy: chosen.storagePolicy)
-        Self.writeLock.withLock { _ in
-            cache.removeCachedResponse(for: keys.primary)
-            cache.storeCachedResponse(response, for: keys.primary)
-        }
+        Self.writeLock.withLock { _ in replace(keys, with: response) }
+    }
+
+    /// Stores a response in place of another one; with the lock held.
+    private func replace(_ keys: CacheKeys, with response: CachedURLResponse) {
+        cache.removeCachedResponse(for: keys.primary)
+        cache.storeCachedResponse(response, for: keys.primary)
     }
 
     /// Removes the stored responses for a URL.

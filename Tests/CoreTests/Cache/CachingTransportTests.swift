@@ -183,6 +183,27 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(try await load(manager, url: "http://mock/b").value == "5")
     }
 
+    @Test("a 304 that an unsafe request has overtaken does not bring back what that has removed") func overtaken() async throws {
+        let mock = MockTransport()
+        let manager = manager(mock)
+        func start(_ method: HTTPMethod = .get, _ headers: HTTPHeaders = [:]) -> Task<String?, Never> {
+            Task { await manager.request("http://mock/a", method: method, headers: headers).serializingString().response.value }
+        }
+        let first = start()
+        await mock.started[0].respond(200, ["Cache-Control": "max-age=0", "ETag": "\"1\""], "old")
+        #expect(await first.value == "old")
+        let conditional = start(.get, ["If-None-Match": "\"1\""])
+        let exchange = await mock.started[1]
+        let change = start(.post)
+        await mock.started[2].respond(200, [:], "changed")
+        #expect(await change.value == "changed")
+        exchange.respond(304, ["Cache-Control": "max-age=60", "ETag": "\"1\""])
+        _ = await conditional.value
+        let last = start()
+        await mock.started[3].respond(200, [:], "new")
+        #expect(await last.value == "new")
+    }
+
     @Test("a safe or failed request does not invalidate the stored response", arguments: [HTTPMethod.head, .post])
     func noInvalidation(_ method: HTTPMethod) async throws {
         let mock = MockTransport { request in

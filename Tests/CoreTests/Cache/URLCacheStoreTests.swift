@@ -127,6 +127,31 @@ import Testing
         }
     }
 
+    @Test("a validated response is updated only where it still is, and stays as the program has chosen it") func updates() throws {
+        let store = store()
+        let request = TransferRequest(url: "http://example.org/a")
+        try put("1", for: request, in: store, headers: ["ETag": "\"1\"", "Cache-Control": "max-age=60"])
+        let proposed = try #require(store.cached(request.url))
+        let chosen = CachedURLResponse(
+            response: proposed.response, data: proposed.data, userInfo: ["own": "kept"], storagePolicy: .allowedInMemoryOnly)
+        store.store(chosen, proposed: proposed, for: request)
+        let old = store.find(request)[0]
+        let received = StorageRules.Received(
+            statusCode: 304, headers: ["ETag": "\"1\"", "X": "new"], requestTime: 1_000_100, responseTime: 1_000_101)
+        let head = try #require(StorageRules.updated(old.head, by: received, request: request.headers))
+        store.update(old, with: head, for: request)
+        let updated = try #require(store.cached(request.url))
+        #expect(updated.storagePolicy == .allowedInMemoryOnly && updated.userInfo?["own"] as? String == "kept")
+        #expect(store.find(request).heads.map { $0.headers["X"] } == ["new"] && store.find(request).heads[0].responseTime == 1_000_101)
+        // Another one has taken its place, or it was removed.
+        try put("2", for: request, in: store, headers: ["ETag": "\"2\"", "Cache-Control": "max-age=60"])
+        store.update(old, with: head, for: request)
+        #expect(body(request, in: store) == "2")
+        store.remove(request.url)
+        store.update(old, with: head, for: request)
+        #expect(store.find(request).heads.isEmpty)
+    }
+
     @Test("a full cache evicts responses that were stored twice") func eviction() throws {
         let store = store(memory: 20_000)
         for number in 0..<200 {
