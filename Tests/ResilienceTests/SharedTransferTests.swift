@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
 import CurlewResilience
 import CurlewTestSupport
 import CurlewTesting
@@ -41,6 +44,25 @@ import Testing
         try await mock.waitForRequests(2)
         await clock.advance(by: .seconds(1))
         #expect(try await value == "ok")
+    }
+
+    @Test("the delegate decides for each member what is stored of the response", arguments: [1, 3])
+    func deciding(_ count: Int) async throws {
+        let session = ScriptedSession(Resilience(coalescing: Coalescing())) {
+            $0.urlCache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 0, diskPath: nil)
+        }
+        let asked = Inbox<Int>()
+        session.manager.delegate.dataTaskWillCacheResponse = { _, task, proposed, completion in
+            asked.put(task.taskIdentifier)
+            // The last one refuses.
+            completion(asked.count % count == 0 ? nil : proposed)
+        }
+        for round in 0..<2 {
+            let members = (0..<count).map { _ in session.request() }
+            await session.exchange(round).respond(200, ["Cache-Control": "max-age=3600"], "\(round)")
+            for member in members { #expect(try await member.serializingString().value == "\(round)") }
+        }
+        #expect(asked.count == 2 * count && Set(asked.all).count == 2 * count)
     }
 
     @Test("a second attempt leaves its place, so that later requests find one") func places() async throws {

@@ -6,7 +6,7 @@ import CurlewTransport
 import Dispatch
 
 /// Decides what is stored of a response.
-protocol CacheDecider {
+package protocol CacheDecider: Sendable {
     /// Calls `decided` once with the response to store, `nil` to store none; on any thread, and synchronously without a delegate closure.
     func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void)
 }

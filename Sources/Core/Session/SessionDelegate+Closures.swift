@@ -185,7 +185,8 @@ extension SessionDelegate {
 
     /// Decides what of a response is stored in the cache: the proposed one, another one, or `nil` for none.
     ///
-    /// Called only if ``SessionConfiguration/urlCache`` is set and HTTP allows storing the response; the request ends after it.
+    /// Called only if ``SessionConfiguration/urlCache`` is set and HTTP allows storing the response; the request ends after it. Of requests
+    /// that share a transfer (`Coalescing`) it is called for each, with what it has chosen for the one before.
     @preconcurrency public var dataTaskWillCacheResponse:
         (@Sendable (Session, SessionTask, CachedURLResponse, @escaping @Sendable (CachedURLResponse?) -> Void) -> Void)?
     {

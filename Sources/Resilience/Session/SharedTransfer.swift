@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
 import CurlewTransport
 
 /// The transfer of a request, which equal ones may join until its head was received. It ends with the last of them; those that are slower
@@ -193,5 +195,26 @@ final class SharedTransfer: TransferObserver, @unchecked Sendable {  // each var
         guard let handle, wanted != isSuspended else { return }
         isSuspended = wanted
         handle.setSuspended(wanted)
+    }
+}
+
+// MARK: - What is stored
+
+extension SharedTransfer: CacheDecider {
+    /// Asks the requests one after the other: what all of them agree to is stored, and nothing if all have ended.
+    func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void) {
+        let requests = transport.withState { _ in all }
+        guard !requests.isEmpty else { return decided(nil) }
+        Self.ask(requests.compactMap { $0.observer as? any CacheDecider }[...], proposed, decided)
+    }
+
+    private static func ask(
+        _ deciders: ArraySlice<any CacheDecider>, _ proposed: CachedURLResponse, _ decided: @escaping @Sendable (CachedURLResponse?) -> Void
+    ) {
+        guard let first = deciders.first else { return decided(proposed) }
+        first.decide(aboutCaching: proposed) { chosen in
+            guard let chosen, chosen.storagePolicy != .notAllowed else { return decided(nil) }
+            Self.ask(deciders.dropFirst(), chosen, decided)
+        }
     }
 }
