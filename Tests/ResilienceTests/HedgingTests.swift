@@ -474,6 +474,33 @@ import Testing
         for request in requests { #expect(try await request.serializingData().value.isEmpty) }
     }
 
+    @Test("a second attempt that the policy's share does not allow takes no permit") func unusedPermit() async throws {
+        let limiter = RateLimiter(RateLimit(2, per: .seconds(1_000), burst: 2), maximumWait: .zero)
+        let session = ScriptedSession(Resilience(rateLimiter: limiter, hedging: Hedging(after: .fixed(.seconds(1)), extra: 0)))
+        let first = session.request("first")
+        _ = await session.exchange(0)
+        await session.clock.advance(by: .seconds(1))
+        #expect(session.count == 1 && session.events.all.map(\.policy) == [.hedging])
+        let second = session.request("second")
+        #expect(await eventually { session.count == 2 || session.events.count { $0.policy == .rateLimiter } > 0 })
+        #expect(session.events.count { $0.policy == .rateLimiter } == 0)
+        for started in session.transport.started.all { started.respond(200, [:], "ok") }
+        #expect(try await first.serializingString().value == "ok")
+        #expect(try await second.serializingString().value == "ok")
+    }
+
+    @Test("a leased permit that is given back is there again") func leasedPermit() {
+        struct Store: RateLimitStore {
+            func acquire(_ count: Int, of key: String, limit: RateLimit) async throws -> RateLimitGrant { .wait(.seconds(1)) }
+        }
+        var state = RateState(RateLimiter(RateLimit(1), store: Store()))
+        (state.leased, state.leaseEnd) = (1, .seconds(10))
+        #expect(state.acquireNow(at: .zero))
+        #expect(!state.acquireNow(at: .zero))
+        state.giveBack()
+        #expect(state.acquireNow(at: .zero))
+    }
+
     @Test("a percentile does not depend on those asked for before", arguments: 0..<20) func percentiles(_ seed: Int) {
         var random = SplitMix(state: UInt64(seed))
         var (asked, fresh) = (LatencyHistogram(), LatencyHistogram())

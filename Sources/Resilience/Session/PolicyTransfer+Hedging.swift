@@ -54,38 +54,51 @@ extension PolicyTransfer {
     func sendHedge() {
         let now = now
         guard state.withLock({ $0.isHedgeWanted }), let slot = hedging, let policy = runtime.policies.hedging else { return }
-        let (hasRoom, place) = takeRoom(at: now)
-        guard hasRoom, slot.withLock({ $0.hedging.hedge(at: now) }) else {
-            leaveUnused(place)
+        let taken = takeRoom(at: now)
+        guard let room = taken, slot.withLock({ $0.hedging.hedge(at: now) }) else {
+            if let taken { leaveUnused(taken) }
             return transport.reporter.report(.hedging, policy.name, slot.name, .refused(retryAfter: nil))
         }
         var second = request
         second.body = (request.body as? DataBody).map { DataBody($0.data) }
         second.becomeHedge()
-        let handle = transport.makeBaseTransfer(second, id: id, observer: HedgeObserver(self, place))
+        let handle = transport.makeBaseTransfer(second, id: id, observer: HedgeObserver(self, room.place))
         let isWanted = state.withLock { state in
             guard state.isHedgeWanted else { return false }
             state.second = SecondAttempt(handle)
             return true
         }
-        guard isWanted else { return leaveUnused(place) }
+        guard isWanted else { return leaveUnused(room) }
         transport.reporter.report(.hedging, policy.name, slot.name, .hedged(after: now - sent))
         handle.start()
     }
 
-    private func leaveUnused(_ place: GroupSlot<PlaceState>?) {
-        if let place { transport.leave(place, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false) }
+    /// A place and a permit that were taken for the second attempt, where there are policies that want them.
+    private struct Room {
+        var place: GroupSlot<PlaceState>?
+        var permit: GroupSlot<RateState>?
     }
 
-    /// Takes a permit and a place for the second attempt, if there is one at once.
-    private func takeRoom(at now: Duration) -> (hasRoom: Bool, place: GroupSlot<PlaceState>?) {
-        var place: GroupSlot<PlaceState>?
+    /// Gives back what a second attempt that is not sent has taken.
+    private func leaveUnused(_ room: Room) {
+        if let slot = room.permit { slot.withLock { $0.giveBack() } }
+        if let place = room.place { transport.leave(place, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false) }
+    }
+
+    /// Takes a place and a permit for the second attempt; `nil` if there are none at once.
+    private func takeRoom(at now: Duration) -> Room? {
+        var room = Room()
         if let slot = runtime.places?.slot(for: request) {
-            guard slot.withLock({ $0.limiter.enterNow() }) else { return (false, nil) }
-            place = slot
+            guard slot.withLock({ $0.limiter.enterNow() }) else { return nil }
+            room.place = slot
         }
-        guard let slot = runtime.rates?.slot(for: request) else { return (true, place) }
-        return (slot.withLock { $0.acquireNow(at: now) }, place)
+        guard let slot = runtime.rates?.slot(for: request) else { return room }
+        guard slot.withLock({ $0.acquireNow(at: now) }) else {
+            leaveUnused(room)
+            return nil
+        }
+        room.permit = slot
+        return room
     }
 
     // MARK: - Events of both attempts

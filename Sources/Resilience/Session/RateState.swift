@@ -49,6 +49,11 @@ struct RateState: Sendable {
         isLeased ? takeLeased(at: now) : local.acquire(at: now, maximumWait: .zero) == .granted
     }
 
+    /// Gives back a permit that was taken at once, and not used.
+    mutating func giveBack() {
+        if isLeased { leased += 1 } else { local.giveBack() }
+    }
+
     /// Takes a permit of the lease; not while a server has asked to hold, nor before those that wait.
     private mutating func takeLeased(at now: Duration) -> Bool {
         guard leased > 0, waiting.isEmpty, now < leaseEnd, local.heldUntil <= now else { return false }
