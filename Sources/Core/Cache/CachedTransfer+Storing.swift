@@ -48,7 +48,9 @@ extension CachedTransfer {
         }
         var metrics = outcome.metrics
         metrics.cacheDetail.forwardStatus = loading.received.flatMap { Int16(exactly: $0.statusCode) }
-        serve(served, as: .stale, .staleIfError, metrics: metrics)
+        // Those of an error count as well (RFC 6265, section 3).
+        let cookies = loading.received?.headers.values(for: "Set-Cookie") ?? []
+        serve(served, as: .stale, .staleIfError, metrics: metrics, cookies: cookies)
     }
 
     /// Stores a response before its completion is delivered, so that a request made because of that finds it.

@@ -222,7 +222,7 @@ final class CachedTransfer: TransferHandle {
 
     // MARK: Serving
 
-    /// Delivers a stored response; after a validation, with the cookies of the 304.
+    /// Delivers a stored response; after a validation, with the cookies of the 304, in place of an error with those of the error.
     func serve(
         _ served: Served, as outcome: TransferMetrics.CacheOutcome, _ reason: CacheReason, metrics: TransferMetrics = TransferMetrics(),
         cookies: [String] = []

@@ -331,6 +331,19 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(storage.cookies?.map(\.value) == ["3"])
     }
 
+    @Test("cookies of an error are stored although a stored response takes its place") func cookiesOfErrors() async throws {
+        let mock = MockTransport.answering(inTurn: [
+            .response(200, ["ETag": "\"a\"", "Cache-Control": "max-age=0, stale-if-error=60"], "1"),
+            .response(503, ["Set-Cookie": "a=1"]),
+        ])
+        let storage = try #require(URLSessionConfiguration.ephemeral.httpCookieStorage)
+        let manager = manager(mock) { $0.cookieStorage = storage }
+        _ = try await load(manager)
+        let second = try await load(manager)
+        #expect(second.value == "1" && second.response?.statusCode == 200)
+        #expect(storage.cookies?.map(\.value) == ["1"])
+    }
+
     @Test("a session without a cache serves no cached response") func noCache() async throws {
         let mock = counting(200, ["Cache-Control": "max-age=60"])
         let manager = SessionManager(mock: mock)
