@@ -111,7 +111,7 @@ final class SegmentFile: Sendable {
     /// Empties the file for a version, whose ranges are recorded if it can be recognized later.
     func begin(_ version: EntityVersion?, from source: String, _ receipt: SegmentReceipt? = nil) throws {
         try state.withLock { state in
-            state.record = nil
+            (state.record, state.header) = (nil, nil)
             // In this order, so that bytes are at no moment described by the record of another version.
             unlink(recordURL.path)
             guard file.truncate(), file.truncate(to: version?.total ?? 0) else { throw FileError.writing(url.path, errno) }
@@ -215,7 +215,8 @@ final class SegmentFile: Sendable {
     /// Ends the use of the file: it is kept with its record, or removed if it can't be resumed.
     func end() {
         let isKept = state.withLock { state in
-            guard state.record != nil, state.written.count > 0, file.syncData() else { return false }
+            // Without an open record the disk may be full: what the record has by then still counts.
+            guard state.header != nil, state.written.count > 0, file.syncData() else { return false }
             try? append("=\n", &state)
             state.record = nil
             return true

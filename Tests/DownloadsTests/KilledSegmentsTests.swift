@@ -9,7 +9,8 @@ import Testing
     private static let size: Int64 = 4 << 20
     private static let minimum: Int64 = 256 << 10
 
-    @Test("a killed download is resumed with every byte that was recorded") func killed() async throws {
+    @Test("a killed download is resumed with every byte that was recorded, also after a try on a full disk", arguments: [false, true])
+    func killed(isFull: Bool) async throws {
         let directory = try TemporaryDirectory()
         let (file, record) = (directory.file("file"), directory.file(".file.segments.state"))
         let isOpen = Gate()
@@ -32,6 +33,10 @@ import Testing
         #expect(try contents(of: directory) == [".file.segments", ".file.segments.state"])
         let left = Self.recorded(record)
         isOpen.open()
+        if isFull {
+            #expect(try await Probe.run("segments", server.url("/file"), file.path, "\(Self.minimum)", "0").status == 1)
+            #expect(try contents(of: directory) == [".file.segments", ".file.segments.state"])
+        }
         let report = try await Probe.run("segments", server.url("/file"), file.path, "\(Self.minimum)")
         #expect(report.status == 0)
         #expect(report["resumed"] == Int(left))
