@@ -210,10 +210,15 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
         }
     }
 
+    /// Verifies the content by its digest, unless another connection has taken a part of it before the response came.
     private func verifyContent(_ head: ResponseHead) {
         guard transfer.options.verifiesDigests, let digest = head.headers.contentDigest else { return }
-        check = DigestCheck(digest.named)
-        transfer.state.withLock { $0.plan.fix(segment.id) }
+        let isWhole = transfer.state.withLock { state in
+            guard let end = state.plan.active[segment.id]?.end, end >= expectedEnd ?? .max else { return false }
+            state.plan.fix(segment.id)
+            return true
+        }
+        if isWhole { check = DigestCheck(digest.named) }
     }
 
     // MARK: The body

@@ -35,7 +35,8 @@ public struct SegmentedDownload: Sendable {
         /// The SHA-256 digest that the complete file must have; `nil`, the default, for none. With it, mirrors need not be recognized by
         /// validators, and a file at the destination that has it is not requested at all.
         public var sha256: Data?
-        /// Whether digests that the server names (RFC 9530, `Repr-Digest` and `Content-Digest`) are verified; they are by default.
+        /// Whether digests that the server names (RFC 9530, `Repr-Digest` and `Content-Digest`) are verified; they are by default, but for
+        /// the `Content-Digest` of a response that another connection has taken a part of.
         public var verifiesDigests = true
         /// Whether a file at the destination may be replaced; not by default. A finished download is replaced only if it has changed, or
         /// if the server has named no validator of it.

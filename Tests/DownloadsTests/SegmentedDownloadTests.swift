@@ -292,6 +292,24 @@ import Testing
         #expect(result.received > Self.size)
     }
 
+    @Test("a segment that loses a part before its response is not compared with the digest of all of it") func digestOfMore() async throws {
+        let isTaken = Gate()
+        let server = try makeServer { request, connection in
+            var response = ServerResponse.generated(length: Self.size, for: request)
+            guard case .generated(let length, _, let offset) = response.body else { return response }
+            // The second segment, of 240 KiB, gets its response when the other connection has taken half of it.
+            if offset == 64 << 10 { connection.wait(until: isTaken) }
+            if offset > 64 << 10, offset < 304 << 10 { isTaken.open() }
+            let bytes = GeneratedBody().data(offset: offset, count: Int(length))
+            response.headers.append(ServerField("Content-Digest", "sha-256=:\(Data(SHA256.digest(of: bytes)).base64EncodedString()):"))
+            return response
+        }
+        _ = try await download(server) { $0.segments = 2 }
+        #expect(isTaken.isOpen)
+        #expect(try isComplete())
+        #expect(server.requests.filter { Self.lowerBound($0) == 64 << 10 }.count == 1)
+    }
+
     // MARK: Mirrors
 
     @Test("a mirror takes over where the server fails") func fallBack() async throws {
