@@ -383,7 +383,9 @@ final class ResumablePart: Sendable {
         }
         // A file without a name is not the one at its URL.
         if let file { return file.discard() }
-        unlink(record.partFile)
+        // Another download that resumes from it has locked it, and needs it.
+        guard let file = PartFile(continuing: URL(fileURLWithPath: record.partFile)) else { return }
         if record.isStable { unlink(record.partFile + ".json") }
+        file.discard()
     }
 }

@@ -324,6 +324,32 @@ import Testing
         #expect(try contents(of: temporary.url).count == (isWanted ? 1 : 0))
     }
 
+    @Test("a cancellation while a retry is due leaves another download the file that it has taken over", arguments: [true, false])
+    func takenOver(isStable: Bool) async throws {
+        let manager = manager(.answering(inTurn: [Self.cut]))
+        let asked = Inbox<Void>()
+        manager.retrier = Retrying { _, _, _ in asked.put(()) }
+        let target = directory.file("file")
+        let request = manager.download("http://mock/", to: target, options: isStable ? .resumePreviousDownload : []).response { _ in }
+        _ = await asked[0]
+        let mock = MockTransport()
+        let resuming = self.manager(mock)
+        let data = isStable ? nil : request.resumeData
+        let other =
+            if let data {
+                resuming.download(resumingWith: data, to: target)
+            } else {
+                resuming.download("http://mock/", to: target, options: .resumePreviousDownload)
+            }
+        let exchange = await mock.started[0]
+        #expect(exchange.request.headers["Range"] == "bytes=4-")
+        request.cancel(createResumeData: false)
+        #expect(isCancelled(await request.serializingURL().response.error))
+        exchange.perform(.head(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-7/8"]), .bytes(Data("rest".utf8)), .complete())
+        #expect(await other.serializingString().response.value == "halfrest")
+        #expect(try contents(of: directory.url) == ["file"])
+    }
+
     @Test("cancelling a request that could not be made does nothing") func withoutTask() async {
         let manager = manager(.answering())
         let request = manager.download("no url")
