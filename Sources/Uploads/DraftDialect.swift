@@ -159,7 +159,7 @@ struct DraftDialect: UploadDialect {
             let upload = try client.uploadURL(head.value(for: "Location"), from: base)
             let isNew = named.withLock { named in
                 defer { named = upload }
-                return named == nil
+                return named != upload
             }
             if isNew { try announce(upload, sender) }
         }

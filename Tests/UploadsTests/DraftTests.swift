@@ -206,6 +206,20 @@ import Testing
     }
 
     // A2.2
+    @Test("an upload that a retry of the request begins again is the one that counts", arguments: [true, false])
+    func retried(isComplete: Bool) async throws {
+        let server = try TusServer(Self.settings { $0.cuts = isComplete ? [1_000_000] : [1_000_000, 3_000_000] })
+        let options = Self.options(.put) {
+            $0.requestOptions.interceptor = RetryPolicy(retryLimit: 1, exponentialBackoffScale: 0.001)
+        }
+        let upload = makeManager().resumableUpload(try file(), to: server.url(), options: options)
+        #expect(try await upload.response.uploadURL?.absoluteString == server.url("/files/2"))
+        #expect(server.methods() == ["PUT", "PUT"] + (isComplete ? [] : ["HEAD", "PATCH"]))
+        #expect(isStored(server, "/files/2"))
+        #expect(try contents(of: directory) == ["file"])
+    }
+
+    // A2.2
     @Test("an upload of another origin ends the request") func otherOrigin() async throws {
         let server = try TusServer(Self.settings { $0.location = { "http://localhost:1\($0)" } })
         let error = await #expect(throws: ResumableUploadError.self) {
