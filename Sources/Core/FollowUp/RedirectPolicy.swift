@@ -37,7 +37,10 @@ public struct RedirectPolicy: Sendable, Hashable {
 
 extension RedirectPolicy {
     /// The header fields that describe a body and are removed with it (RFC 9110, section 15.4).
-    static let contentHeaders = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Content-Length", "Digest"]
+    static let contentHeaders = [
+        "Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Content-Length", "Content-Range", "Digest",
+        "Content-Digest", "Repr-Digest", "Last-Modified",
+    ]
 
     /// Returns the request that follows a redirect; `nil` if the response is the result.
     ///
