@@ -158,7 +158,7 @@ public final class ResumableUpload: Sendable {
     }
 
     /// Ends the upload as ``cancel()``, waits for the end of its request, and removes it from the server (tus's termination extension),
-    /// also if an earlier process has begun it. Does nothing after a complete upload.
+    /// also if an earlier process has begun it, and if the file has changed since or is gone. Does nothing after a complete upload.
     ///
     /// - Parameter removingFromServer: whether it is removed; if not, the state is kept.
     /// - Throws: as ``response``, if the removal fails; the state is then kept. ``ResumableUploadError/Kind/otherCredentials`` for an upload
@@ -168,7 +168,7 @@ public final class ResumableUpload: Sendable {
         await state.withLock { $0.task }?.value
         if case .finished(.success) = state.withLock({ $0.phase }) { return }
         guard removingFromServer else { return }
-        try await withRun { run, record in
+        try await withRun(asRecorded: true) { run, record in
             guard let record else { return }
             run.resume(record)
             try await run.remove()
@@ -214,15 +214,20 @@ public final class ResumableUpload: Sendable {
     }
 
     /// Calls `body` with a run, and the record of an earlier upload.
-    private func withRun<Value>(_ body: (inout UploadRun, UploadRecord?) async throws -> Value) async throws -> Value {
+    ///
+    /// - Parameter asRecorded: whether it is a run of the file as it was when the recorded upload was begun.
+    private func withRun<Value>(
+        asRecorded: Bool = false, _ body: (inout UploadRun, UploadRecord?) async throws -> Value
+    ) async throws -> Value {
         let url = try endpoint.asURL()
         let client = try UploadClient(manager, file, to: url, options) { [weak self] in self?.noteSent($1, of: $0, isEnd: $2) }
         let dialect = try options.makeDialect()
-        var uploaded = try UploadedFile(file)
+        let current = try asRecorded ? nil : UploadedFile(file)
         let store = UploadStore(options.stateFile ?? UploadStore.url(for: file, to: url))
         let record = try store.open()
         defer { store.close() }
-        if options.verifiesContent { uploaded = try await uploaded.withDigest() }
+        var uploaded = try current ?? record.map { UploadedFile(file, $0.file) } ?? UploadedFile(file)
+        if options.verifiesContent, !asRecorded { uploaded = try await uploaded.withDigest() }
         let length = uploaded.length
         state.withLock { $0.progress.total = length }
         var run = UploadRun(client, uploaded, store, dialect, tally) { [weak self] in self?.note($0) }

@@ -42,7 +42,8 @@ struct UploadedFile: Sendable {
         digest = nil
     }
 
-    private init(_ url: URL, _ identity: Identity, _ digest: ContentDigest) {
+    /// Creates a file as it is known, without reading anything of it.
+    init(_ url: URL, _ identity: Identity, _ digest: ContentDigest? = nil) {
         (self.url, self.identity, self.digest) = (url, identity, digest)
     }
 

@@ -209,8 +209,10 @@ import Testing
     }
 
     // A2.2
-    @Test("a cancelled upload is removed from the server if that is asked for, also by a later process", arguments: [false, true])
-    func removal(isLater: Bool) async throws {
+    @Test(
+        "a cancelled upload is removed from the server if that is asked for, also by a later process, and if its file has changed or is gone",
+        arguments: [false, true], ["same", "changed", "gone"])
+    func removal(isLater: Bool, change: String) async throws {
         var settings = TusServer.Settings()
         settings.cuts = [1_000_000]
         let server = try TusServer(settings)
@@ -219,11 +221,14 @@ import Testing
         var upload = makeManager().resumableUpload(file, to: server.url(), options: options)
         await #expect(throws: CurlewError.self) { try await upload.response }
         if isLater { upload = makeManager().resumableUpload(file, to: server.url(), options: options) }
+        if change != "same" { try FileManager.default.removeItem(at: file) }
+        if change == "changed" { _ = try self.file(1000) }
         try await upload.cancel(removingFromServer: true)
         #expect(server.uploads.isEmpty)
         #expect(server.methods().last == "DELETE")
-        #expect(try contents(of: directory) == ["file"])
+        #expect(try contents(of: directory) == (change == "gone" ? [] : ["file"]))
         await #expect(throws: CurlewError.self) { try await upload.response }
+        guard change != "gone" else { return }
         // Once more, there is nothing to remove.
         try await upload.cancel(removingFromServer: true)
     }
