@@ -99,6 +99,59 @@ import Testing
         second.finishTasksAndInvalidate()
     }
 
+    // U2.5: what counts is what the asked delegate implements, not what the one does to which it passes calls on.
+    @Test func `a delegate that passes calls on to one without these methods is asked each time, and its answers count`() async throws {
+        final class Inner: NSObject, URLSessionTaskDelegate {}
+        final class Forwarding: NSObject, URLSessionTaskDelegate {
+            let redirects = Log<Int>()
+            let metrics = Log<Int>()
+            private let inner = Inner()
+
+            func urlSession(
+                _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+                newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+            ) {
+                redirects.append(response.statusCode)
+                guard redirects.elements.count == 1 else { return completionHandler(nil) }
+                inner.urlSession(
+                    session, task: task, willPerformHTTPRedirection: response, newRequest: request, completionHandler: completionHandler)
+            }
+
+            func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+                self.metrics.append(metrics.redirectCount)
+                inner.urlSession(session, task: task, didFinishCollecting: metrics)
+            }
+        }
+        final class Deciding: NSObject, URLSessionTaskDelegate {
+            private let inner = Inner()
+
+            func urlSession(
+                _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+                newRequest request: URLRequest
+            ) async -> URLRequest? {
+                _ = await inner.urlSession(session, task: task, willPerformHTTPRedirection: response, newRequest: request)
+                return nil
+            }
+        }
+        let url = try server.address("/redirect/1")
+        let forwarding = Forwarding()
+        let first = session(nil, forwarding)
+        defer { first.invalidateAndCancel() }
+        #expect((try await first.data(from: url).1 as? HTTPURLResponse)?.statusCode == 200)
+        #expect((try await first.data(from: url).1 as? HTTPURLResponse)?.statusCode == 302)
+        #expect(forwarding.redirects.elements == [302, 302] && forwarding.metrics.elements == [1, 0])
+        let second = session(nil, Deciding())
+        defer { second.invalidateAndCancel() }
+        #expect((try await second.data(from: url).1 as? HTTPURLResponse)?.statusCode == 302)
+        // The session's delegate is not called as well.
+        let own = Forwarding()
+        let third = session()
+        defer { third.invalidateAndCancel() }
+        _ = try await third.data(from: url, delegate: own)
+        #expect(own.metrics.elements == [1])
+        #expect(delegate.calls.elements == ["created 1"])
+    }
+
     // U2.5: the session's delegate is asked and told where the task's does not implement a method.
     @Test func `a task's delegate comes before the session's`() async throws {
         final class Own: NSObject, URLSessionDataDelegate {

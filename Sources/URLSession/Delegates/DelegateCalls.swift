@@ -6,6 +6,8 @@ import CurlewURLLoading
 ///
 /// Which methods a delegate implements is known only by calling them: the defaults of the protocols note that they were called. Each default
 /// of an `async` form is called once for a type, so that no task is created for what a type does not implement.
+///
+/// Only the default of the delegate and method that is called here counts: a delegate may pass its calls on to one that implements less.
 final class DelegateCalls: Sendable {
     /// The methods with a decision.
     enum Decision: Hashable {
@@ -24,7 +26,9 @@ final class DelegateCalls: Sendable {
     }
 
     private struct State {
-        /// Whether the default of a method without a decision was called.
+        /// The delegate whose method without a decision is being called.
+        var notified: ObjectIdentifier?
+        /// Whether the default of that method was called.
         var hasReachedDefault = false
         /// The call that is being made.
         var current: DelegateCall?
@@ -39,13 +43,16 @@ final class DelegateCalls: Sendable {
     /// Calls `body` with one delegate after the other, until one implements what it calls. On the delegate queue.
     func notify<Delegate>(_ delegates: [Delegate], _ body: (Delegate) -> Void) {
         for delegate in delegates {
-            state.withLock { $0.hasReachedDefault = false }
+            let object = ObjectIdentifier(delegate as AnyObject)
+            state.withLock { ($0.notified, $0.hasReachedDefault) = (object, false) }
             body(delegate)
             guard state.withLock({ $0.hasReachedDefault }) else { return }
         }
     }
 
-    fileprivate func noteDefault() { state.withLock { $0.hasReachedDefault = true } }
+    fileprivate func noteDefault(of delegate: ObjectIdentifier) {
+        state.withLock { if $0.notified == delegate { $0.hasReachedDefault = true } }
+    }
 
     // MARK: Decisions
 
@@ -71,7 +78,7 @@ final class DelegateCalls: Sendable {
         let others = Shown(Array(next.dropFirst()))
         // A program may keep a completion after it has called it: what belongs to the task is released with the first call.
         let waiting = Lock<(@Sendable (Answer?) -> Void)?>(answered)
-        let call = DelegateCall { [self] in
+        let call = DelegateCall(ObjectIdentifier(first.object), first.decision) { [self] in
             state.withLock { _ = $0.defaults.insert(method) }
             guard let answered = waiting.withLock({ $0.take() }) else { return }
             queue.schedule { self.ask(others.value[...], on: queue, answered) }
@@ -88,9 +95,10 @@ final class DelegateCalls: Sendable {
         _ delegate: any URLSessionDelegate, _ decision: Decision, _ body: @escaping @Sendable () async -> Answer,
         answered: @escaping @Sendable (Answer) -> Void
     ) {
-        let call = state.withLock { $0.current.take() }
+        let object = ObjectIdentifier(delegate)
+        let call = state.withLock { $0.current?.isAbout(object, decision) == true ? $0.current.take() : nil }
         Task {
-            let probe = DelegateCall.Probe()
+            let probe = DelegateCall.Probe(object, decision)
             let answer = await DelegateCall.$probe.withValue(probe, operation: body)
             if let call, probe.hasReachedDefault { call.passOn() } else { answered(answer) }
         }
@@ -104,22 +112,39 @@ final class DelegateCalls: Sendable {
 
 /// A call of a delegate's method that is to answer.
 final class DelegateCall: Sendable {
-    /// Notes whether the default of an `async` form was called.
+    /// Notes whether the default of a delegate's `async` form was called.
     final class Probe: Sendable {
+        private let delegate: ObjectIdentifier
+        private let decision: DelegateCalls.Decision
         private let state = Lock(false)
+
+        init(_ delegate: ObjectIdentifier, _ decision: DelegateCalls.Decision) {
+            (self.delegate, self.decision) = (delegate, decision)
+        }
 
         var hasReachedDefault: Bool { state.withLock { $0 } }
 
-        fileprivate func note() { state.withLock { $0 = true } }
+        fileprivate func note(_ delegate: ObjectIdentifier, _ decision: DelegateCalls.Decision) {
+            guard delegate == self.delegate, decision == self.decision else { return }
+            state.withLock { $0 = true }
+        }
     }
 
     @TaskLocal static var probe: Probe?
 
+    private let delegate: ObjectIdentifier
+    private let decision: DelegateCalls.Decision
     private let next: Lock<(@Sendable () -> Void)?>
 
     /// - Parameter next: asks the next delegate.
-    init(_ next: @escaping @Sendable () -> Void) {
+    init(_ delegate: ObjectIdentifier, _ decision: DelegateCalls.Decision, _ next: @escaping @Sendable () -> Void) {
+        (self.delegate, self.decision) = (delegate, decision)
         self.next = Lock(next)
+    }
+
+    /// Whether it is the call of a delegate's method, and not one from which that is called.
+    fileprivate func isAbout(_ delegate: ObjectIdentifier, _ decision: DelegateCalls.Decision) -> Bool {
+        delegate == self.delegate && decision == self.decision
     }
 
     /// Ends the call; `false` if it has ended.
@@ -130,11 +155,15 @@ final class DelegateCall: Sendable {
 
     private func takeNext() -> (@Sendable () -> Void)? { next.withLock { $0.take() } }
 
-    /// Notes that the default of a method without a decision was called.
-    static func noteDefault(in session: URLSession) { session.calls.noteDefault() }
+    /// Notes that a delegate's default of a method without a decision was called.
+    static func noteDefault(of delegate: any URLSessionDelegate, in session: URLSession) {
+        session.calls.noteDefault(of: ObjectIdentifier(delegate))
+    }
 
-    /// Notes that the default of an `async` form was called.
-    static func noteDefault() { probe?.note() }
+    /// Notes that a delegate's default of an `async` form was called.
+    static func noteDefault(of delegate: any URLSessionDelegate, _ decision: DelegateCalls.Decision) {
+        probe?.note(ObjectIdentifier(delegate), decision)
+    }
 }
 
 /// A value that its receiver does not change, or that is handed on with its ownership.

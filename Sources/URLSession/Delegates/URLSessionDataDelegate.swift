@@ -51,13 +51,13 @@ extension URLSessionDataDelegate {
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
     ) async -> URLSession.ResponseDisposition {
-        DelegateCall.noteDefault()
+        DelegateCall.noteDefault(of: self, .response)
         return .allow
     }
 
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask) {
-        DelegateCall.noteDefault(in: session)
+        DelegateCall.noteDefault(of: self, in: session)
     }
 
     /// Does nothing.
@@ -65,7 +65,7 @@ extension URLSessionDataDelegate {
 
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-        DelegateCall.noteDefault(in: session)
+        DelegateCall.noteDefault(of: self, in: session)
     }
 
     /// Calls the `async` form.
@@ -85,7 +85,7 @@ extension URLSessionDataDelegate {
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
     ) async -> CachedURLResponse? {
-        DelegateCall.noteDefault()
+        DelegateCall.noteDefault(of: self, .caching)
         return proposedResponse
     }
 }
@@ -111,12 +111,12 @@ extension URLSessionDownloadDelegate {
     public func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
         totalBytesExpectedToWrite: Int64
-    ) { DelegateCall.noteDefault(in: session) }
+    ) { DelegateCall.noteDefault(of: self, in: session) }
 
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64, expectedTotalBytes: Int64
-    ) { DelegateCall.noteDefault(in: session) }
+    ) { DelegateCall.noteDefault(of: self, in: session) }
 }
 
 /// Receives the events of WebSocket tasks.
@@ -133,14 +133,14 @@ extension URLSessionDownloadDelegate {
 extension URLSessionWebSocketDelegate {
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?) {
-        DelegateCall.noteDefault(in: session)
+        DelegateCall.noteDefault(of: self, in: session)
     }
 
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didCloseWith closeCode: URLSessionWebSocketTask.CloseCode,
         reason: Data?
-    ) { DelegateCall.noteDefault(in: session) }
+    ) { DelegateCall.noteDefault(of: self, in: session) }
 }
 
 /// Receives the events of stream tasks.
@@ -162,12 +162,12 @@ extension URLSessionWebSocketDelegate {
 extension URLSessionStreamDelegate {
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask) {
-        DelegateCall.noteDefault(in: session)
+        DelegateCall.noteDefault(of: self, in: session)
     }
 
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask) {
-        DelegateCall.noteDefault(in: session)
+        DelegateCall.noteDefault(of: self, in: session)
     }
 
     /// Does nothing.
@@ -176,5 +176,5 @@ extension URLSessionStreamDelegate {
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(
         _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream, outputStream: OutputStream
-    ) { DelegateCall.noteDefault(in: session) }
+    ) { DelegateCall.noteDefault(of: self, in: session) }
 }

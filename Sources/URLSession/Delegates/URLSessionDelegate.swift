@@ -50,7 +50,7 @@ extension URLSessionDelegate {
     public func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        DelegateCall.noteDefault()
+        DelegateCall.noteDefault(of: self, .sessionChallenge)
         return (.performDefaultHandling, nil)
     }
 
@@ -140,13 +140,13 @@ extension URLSessionTaskDelegate {
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
     ) async -> (URLSession.DelayedRequestDisposition, URLRequest?) {
-        DelegateCall.noteDefault()
+        DelegateCall.noteDefault(of: self, .delayedRequest)
         return (.continueLoading, nil)
     }
 
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
-        DelegateCall.noteDefault(in: session)
+        DelegateCall.noteDefault(of: self, in: session)
     }
 
     /// Calls the `async` form.
@@ -165,7 +165,7 @@ extension URLSessionTaskDelegate {
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest
     ) async -> URLRequest? {
-        DelegateCall.noteDefault()
+        DelegateCall.noteDefault(of: self, .redirection)
         return request
     }
 
@@ -186,7 +186,7 @@ extension URLSessionTaskDelegate {
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        DelegateCall.noteDefault()
+        DelegateCall.noteDefault(of: self, .taskChallenge)
         return (.performDefaultHandling, nil)
     }
 
@@ -203,7 +203,7 @@ extension URLSessionTaskDelegate {
 
     /// Has no stream.
     public func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream? {
-        DelegateCall.noteDefault()
+        DelegateCall.noteDefault(of: self, .bodyStream)
         return nil
     }
 
@@ -211,20 +211,20 @@ extension URLSessionTaskDelegate {
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
-    ) { DelegateCall.noteDefault(in: session) }
+    ) { DelegateCall.noteDefault(of: self, in: session) }
 
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
-        DelegateCall.noteDefault(in: session)
+        DelegateCall.noteDefault(of: self, in: session)
     }
 
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
-        DelegateCall.noteDefault(in: session)
+        DelegateCall.noteDefault(of: self, in: session)
     }
 
     /// Does nothing; if this is a task's delegate, the session's is called.
     public func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        DelegateCall.noteDefault(in: session)
+        DelegateCall.noteDefault(of: self, in: session)
     }
 }
