@@ -77,8 +77,7 @@ extension URLSession {
     ///   - delegate: for this task; `nil`, the default, for the session's only.
     /// - Throws: `URLError`.
     public func bytes(for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (AsyncBytes, URLResponse) {
-        let task = enter { URLSessionDataTask(self, $0, .streamed(request), .awaited) }
-        if let delegate { task.delegate = delegate }
+        let task = enter(delegate) { URLSessionDataTask(self, $0, .streamed(request), .awaited) }
         let (body, response) = try await task.openBody()
         return (AsyncBytes(BytesReading(task, body)), response)
     }

@@ -9,8 +9,9 @@ import CurlewURLLoading
 ///
 /// Only the default of the delegate and method that is called here counts: a delegate may pass its calls on to one that implements less.
 final class DelegateCalls: Sendable {
-    /// The methods with a decision.
+    /// The methods with a decision, and the one that is called on the program's thread.
     enum Decision: Hashable {
+        case creation
         case sessionChallenge
         case taskChallenge
         case redirection
@@ -112,7 +113,7 @@ final class DelegateCalls: Sendable {
 
 /// A call of a delegate's method that is to answer.
 final class DelegateCall: Sendable {
-    /// Notes whether the default of a delegate's `async` form was called.
+    /// Notes whether the default of a delegate's `async` form was called, or of its method for new tasks.
     final class Probe: Sendable {
         private let delegate: ObjectIdentifier
         private let decision: DelegateCalls.Decision
@@ -160,9 +161,16 @@ final class DelegateCall: Sendable {
         session.calls.noteDefault(of: ObjectIdentifier(delegate))
     }
 
-    /// Notes that a delegate's default of an `async` form was called.
+    /// Notes that a delegate's default of an `async` form was called, or of its method for new tasks.
     static func noteDefault(of delegate: any URLSessionDelegate, _ decision: DelegateCalls.Decision) {
         probe?.note(ObjectIdentifier(delegate), decision)
+    }
+
+    /// Calls a delegate's method for new tasks, on this thread; returns whether it has one.
+    static func hasNoted(_ task: URLSessionTask, _ delegate: any URLSessionTaskDelegate) -> Bool {
+        let probe = Probe(ObjectIdentifier(delegate), .creation)
+        $probe.withValue(probe) { delegate.urlSession(task.session, didCreateTask: task) }
+        return !probe.hasReachedDefault
     }
 }
 

@@ -60,7 +60,9 @@ extension URLSessionDelegate {
 
 /// Receives the events of tasks of all kinds.
 @preconcurrency public protocol URLSessionTaskDelegate: URLSessionDelegate {
-    /// A task was created, and not started yet. Called on the thread that has created it.
+    /// A task was created, and not started yet. Called on the thread that has created it, before it is returned.
+    ///
+    /// That of a task's own delegate is called for `async` functions such as ``URLSession/data(for:delegate:)``, which do not return their task.
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask)
 
     /// A task with an ``URLSessionTask/earliestBeginDate`` is about to begin: continues it, with another request if that is wanted, or cancels
@@ -121,8 +123,10 @@ extension URLSessionDelegate {
 }
 
 extension URLSessionTaskDelegate {
-    /// Does nothing.
-    public func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {}
+    /// Does nothing; if this is a task's delegate, the session's is called.
+    public func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
+        DelegateCall.noteDefault(of: self, .creation)
+    }
 
     /// Calls the `async` form.
     public func urlSession(

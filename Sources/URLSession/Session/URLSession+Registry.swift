@@ -17,18 +17,24 @@ extension URLSession {
         return (data, uploads, tasks.compactMap { $0 as? URLSessionDownloadTask })
     }
 
-    /// Enters a task, and notifies the delegate of it. One that is made after the session's end fails when it is resumed.
-    func enter<Task: URLSessionTask>(_ make: (_ identifier: Int) -> Task) -> Task {
+    /// Enters a task, and notifies its delegate of it or, where that has no method for it, the session's. One that is made after the session's
+    /// end fails when it is resumed.
+    ///
+    /// - Parameter own: the task's delegate; `nil`, the default, for none yet.
+    func enter<Task: URLSessionTask>(_ own: (any URLSessionTaskDelegate)? = nil, _ make: (_ identifier: Int) -> Task) -> Task {
         let identifier = state.withLock { state in
             state.lastTask += 1
             return state.lastTask
         }
         let task = make(identifier)
-        let delegate = state.withLock { state -> (any URLSessionDelegate)? in
-            guard state.stage == .open else { return nil }
+        if let own { task.delegate = own }
+        let (isOpen, delegate) = state.withLock { state -> (Bool, (any URLSessionDelegate)?) in
+            guard state.stage == .open else { return (false, nil) }
             state.tasks[identifier] = task
-            return state.delegate
+            return (true, state.delegate)
         }
+        guard isOpen else { return task }
+        if let own, DelegateCall.hasNoted(task, own) { return task }
         if let delegate = delegate as? any URLSessionTaskDelegate { delegate.urlSession(self, didCreateTask: task) }
         return task
     }
