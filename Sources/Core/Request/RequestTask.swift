@@ -338,6 +338,8 @@ struct Streamable: TaskConvertible {
     let host: String
     let port: Int
     let isSecure: Bool
+    /// Whether cellular interfaces may be used, as far as the session allows them.
+    var allowsCellularAccess = true
 
     var urlRequest: URLRequest? { nil }
 
@@ -350,8 +352,12 @@ struct Streamable: TaskConvertible {
 
     func adaptable(by adapter: any RequestAdapter, headersSuffice: Bool) -> AdaptableRequest? { nil }
 
-    func work(in session: Session, adapted: AdaptableRequest?) -> SessionTask.Work {
-        .stream(StreamTransferRequest(host: host, port: port, isSecure: isSecure, options: session.configuration.options))
+    func work(in session: Session, adapted: AdaptableRequest?) throws -> SessionTask.Work {
+        var request = StreamTransferRequest(host: host, port: port, isSecure: isSecure, options: session.configuration.options)
+        if !allowsCellularAccess || !session.configuration.allowsCellularAccess {
+            try request.avoidCellular(session.configuration.interfaces)
+        }
+        return .stream(request)
     }
 }
 

@@ -212,7 +212,8 @@ private final class HandshakeOriginal: TaskConvertible {
         self.adapted.withLock { $0 = adapted }
         let handshake = try make(adapted, session)
         let request = handshake.request
-        let stream = Streamable(host: request.host, port: request.port, isSecure: request.isSecure)
+        let stream = Streamable(
+            host: request.host, port: request.port, isSecure: request.isSecure, allowsCellularAccess: adapted.allowsCellularAccess)
         let work = try stream.validated().work(in: session, adapted: nil)
         connection.beginAttempt(handshake)
         return work

@@ -22,19 +22,33 @@ extension TransferRequest {
     /// - Throws: ``TransferFailure/Kind/cellularNotAllowed`` if only cellular interfaces have a route.
     mutating func avoidCellular(_ provider: any InterfaceProvider) throws(CurlewError) {
         allowsCellularAccess = false
-        guard let host = URL(string: url)?.comparableHost, !Self.isLoopback(host) else { return }
+        if let name = try options.nonCellularInterface(to: url, provider) { options.interface = name }
+    }
+}
+
+extension StreamTransferRequest {
+    /// Binds the connection to a non-cellular interface, as ``TransferRequest/avoidCellular(_:)`` does.
+    mutating func avoidCellular(_ provider: any InterfaceProvider) throws(CurlewError) {
+        if let name = try options.nonCellularInterface(to: url, provider) { options.interface = name }
+    }
+}
+
+extension TransferOptions {
+    /// The non-cellular interface to which a transfer to a URL is to be bound; `nil` if the system chooses none that is cellular.
+    fileprivate func nonCellularInterface(to url: String, _ provider: any InterfaceProvider) throws(CurlewError) -> String? {
+        guard let host = URL(string: url)?.comparableHost, !Self.isLoopback(host) else { return nil }
         let interfaces = provider.routedInterfaces()
         // A source address does not choose the route.
-        let bound = options.isBoundToAddress ? nil : options.interface
+        let bound = isBoundToAddress ? nil : interface
         let chosen = bound.map { name in interfaces.first { $0.name == name } } ?? interfaces.first
-        guard let chosen, chosen.isCellular else { return }
-        guard options.interface == nil, let other = interfaces.first(where: { !$0.isCellular }) else {
+        guard let chosen, chosen.isCellular else { return nil }
+        guard interface == nil, let other = interfaces.first(where: { !$0.isCellular }) else {
             throw .transferFailed(
                 TransferFailure(
                     kind: .cellularNotAllowed, url: url, phase: .queued,
                     message: "Cellular access is not allowed, and no other interface has a default route"))
         }
-        options.interface = other.name
+        return other.name
     }
 
     private static func isLoopback(_ host: String) -> Bool {

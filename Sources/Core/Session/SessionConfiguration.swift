@@ -126,7 +126,7 @@ public struct SessionConfiguration: Sendable {
     /// The cache policy of requests that have none of their own; `useProtocolCachePolicy` by default.
     public var cachePolicy = CachePolicy.useProtocolCachePolicy
 
-    /// Whether requests may use cellular interfaces; `true` by default.
+    /// Whether requests, raw connections and WebSockets may use cellular interfaces; `true` by default.
     ///
     /// If not, and the system's default route is over a cellular interface, they use another interface with a default route; without one
     /// they fail with ``TransferFailure/Kind/cellularNotAllowed``.

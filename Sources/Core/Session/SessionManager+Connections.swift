@@ -34,6 +34,7 @@ extension SessionManager {
         if let tls = session.tlsOptions(for: url) { request.options.tls = tls }
         if request.hasFiles { request.readFiles() }
         do {
+            if !session.configuration.allowsCellularAccess { try request.avoidCellular(session.configuration.interfaces) }
             return try await eventLoop.prewarm(request, count: count)
         } catch CurlewError.sessionInvalidated {
             throw session.delivered(session.endError)

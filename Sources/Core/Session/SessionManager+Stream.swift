@@ -44,7 +44,8 @@ extension Streamable {
     func validated() throws(CurlewError) -> Streamable {
         guard (1...65_535).contains(port) else { throw .urlRequestValidationFailed(reason: .invalidPort(port)) }
         do {
-            return Streamable(host: try URLHost.normalized(ofStream: host), port: port, isSecure: isSecure)
+            return Streamable(
+                host: try URLHost.normalized(ofStream: host), port: port, isSecure: isSecure, allowsCellularAccess: allowsCellularAccess)
         } catch {
             throw error == .invalid ? .invalidURL(url: host) : .invalidHost(error, of: host)
         }

@@ -66,6 +66,24 @@ import Testing
         }
     }
 
+    @Test(
+        "a raw connection avoids cellular interfaces if its session or its request says so",
+        arguments: [("example.org", "*wwan0 eth0", "eth0"), ("192.0.2.7", "eth0 *wwan0", nil), ("::1", "*wwan0", nil)])
+    func connection(_ host: String, _ interfaces: String, _ expected: String?) throws {
+        for (sessionAllows, requestAllows) in [(false, true), (true, false), (false, false), (true, true)] {
+            var configuration = SessionConfiguration()
+            configuration.interfaces = Interfaces(interfaces)
+            configuration.allowsCellularAccess = sessionAllows
+            let stream = Streamable(host: host, port: 7, isSecure: false, allowsCellularAccess: requestAllows)
+            let session = Session(configuration: configuration, delegate: SessionDelegate())
+            guard case .stream(let request) = try stream.validated().work(in: session, adapted: nil) else {
+                Issue.record("not a connection")
+                continue
+            }
+            #expect(request.options.interface == (sessionAllows && requestAllows ? nil : expected))
+        }
+    }
+
     @Test("the request fails without being sent") func response() async throws {
         let mock = MockTransport.answering()
         let manager = SessionManager(mock: mock) {
