@@ -149,6 +149,55 @@ import Testing
         #expect(recorder.seen.file.map { $0.count == 2_000 && GeneratedBody().matches($0) } == true)
     }
 
+    // U2.3, U3.3
+    @Test func `a resumed download that is cancelled before its request, or waits in vain for a route, can be resumed again`() async throws
+    {
+        let gate = Gate()
+        let server = try LoopbackServer { request, connection in
+            let whole = ServerResponse.generated(length: 2_000, etag: "\"v1\"", for: request)
+            guard request.header("Range") == nil else { return whole }
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 2000\r\nETag: \"v1\"\r\n\r\n")
+            try connection.send(raw: GeneratedBody().data(count: 1_000))
+            connection.wait(until: gate)
+            return nil
+        }
+        defer { server.stop() }
+        defer { gate.open() }
+        let directory = try TemporaryDirectory()
+        let session = session { $0.curlew.temporaryDirectory = directory.url }
+        defer { session.invalidateAndCancel() }
+        let impatient = self.session { $0.timeoutIntervalForResource = 0.05 }
+        defer { impatient.invalidateAndCancel() }
+        let network = Network(isThere: true)
+        let task = session.downloadTask(with: try server.address("/file"))
+        start(task, in: network)
+        #expect(await eventually { task.countOfBytesReceived == 1_000 })
+        let data = try #require(await task.cancelByProducingResumeData())
+
+        let unstarted = session.downloadTask(withResumeData: data)
+        #expect(await unstarted.cancelByProducingResumeData() == data)
+        // It has ended.
+        #expect(await unstarted.cancelByProducingResumeData() == nil)
+        network.change(isThere: false)
+        let waiting = session.downloadTask(withResumeData: data)
+        start(waiting, in: network)
+        #expect(await eventually { recorder.calls.elements.last == "waiting" })
+        #expect(await waiting.cancelByProducingResumeData() == data)
+        start(impatient.downloadTask(withResumeData: data), in: network)
+        await recorder.completions.wait(for: 4)
+        let errors = recorder.seen.errors.compactMap { $0 as? URLError }
+        #expect(errors.map(\.code) == [.cancelled, .cancelled, .cancelled, .timedOut])
+        #expect(errors.map(\.downloadTaskResumeData) == [data, data, data, data])
+        let other = session.downloadTask(withResumeData: Data("other".utf8))
+        #expect(await other.cancelByProducingResumeData() == nil)
+
+        network.change(isThere: true)
+        start(session.downloadTask(withResumeData: data), in: network)
+        await recorder.completions.wait(for: 6)
+        #expect(recorder.seen.file.map { $0.count == 2_000 && GeneratedBody().matches($0) } == true)
+        #expect(server.requests.last?.header("Range") == "bytes=1000-")
+    }
+
     // U3.3
     @Test func `with a route the delegate hears of no wait, and nothing is watched`() async throws {
         let session = session()

@@ -35,8 +35,9 @@ extension URLError {
     }
 
     /// An error without one of Curlew.
-    static func of(_ code: URLError.Code, _ task: URLSessionTask) -> URLError {
+    static func of(_ code: URLError.Code, _ task: URLSessionTask, resumeData: Data? = nil) -> URLError {
         var info = userInfo(of: task)
+        if let resumeData { info[NSURLSessionDownloadTaskResumeData] = resumeData }
         let url = (info[failingURLStringKey] as? String).map { ": \($0)" } ?? ""
         info[NSLocalizedDescriptionKey] = Redaction.escaped(text(of: code) + url)
         return URLError(_nsError: TaskError(code, info))

@@ -18,9 +18,13 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {  // as 
     /// Cancels the task, and calls `completionHandler` on the delegate queue with the data that resumes it; with `nil` if it can't be
     /// resumed, or has completed.
     @preconcurrency open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
-        let request = values.withLock { $0.request }
-        cancel { $0.cancel() }
-        guard let request else { return session.queue.schedule { completionHandler(nil) } }
+        let (request, isUnstarted) = values.withLock { values in
+            (values.request, values.request == nil && (values.state == .running || values.state == .suspended))
+        }
+        // One that was not started, or waits for its date or a network, has nothing but what it was made with.
+        let given = isUnstarted ? givenResumeData : nil
+        cancel(resumeData: given) { $0.cancel() }
+        guard let request else { return session.queue.schedule { completionHandler(given) } }
         request.whenFinished { [self, queue = session.queue] in
             // The task ends before, also if another thread was just starting it. One that was a data task is ended by that.
             if request is DownloadRequest { requestEnded(request) }

@@ -57,7 +57,7 @@ extension URLSessionTask {
             case .found(let waited):
                 self.values.withLock { ($0.wait, $0.waited) = (nil, waited) }
                 self.load()
-            case .timedOut: self.endUnstarted(with: URLError.of(.timedOut, self))
+            case .timedOut: self.endUnstarted(with: URLError.of(.timedOut, self, resumeData: self.givenResumeData))
             }
         } isWanted: {
             self.isWanted

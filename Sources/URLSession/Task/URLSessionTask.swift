@@ -299,14 +299,17 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     }
 
     /// Cancels the task, and its request with a closure.
-    func cancel(_ cancelRequest: (Request) -> Void) {
+    ///
+    /// - Parameter resumeData: for the error of a task without a request; `nil`, the default, for none.
+    func cancel(resumeData: Data? = nil, _ cancelRequest: (Request) -> Void) {
         let (isFresh, request) = values.withLock { values -> (Bool, Request?) in
             guard values.state == .running || values.state == .suspended else { return (false, nil) }
             values.state = .canceling
             return (true, values.request)
         }
         guard isFresh else { return }
-        if let request { cancelRequest(request) } else { endUnstarted(with: URLError.of(CurlewError.cancelled, self)) }
+        if let request { return cancelRequest(request) }
+        endUnstarted(with: URLError.of(CurlewError.cancelled, self, resumeData: resumeData))
     }
 
     // MARK: For subclasses
@@ -324,6 +327,12 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     var destination: URL? {
         if case .resumedDownload(let data) = work { return DownloadRequest.url(ofResumeData: data) }
         return (values.withLock { $0.replacement } ?? work.request)?.url
+    }
+
+    /// The data of the download that the task resumes, which resumes it until there is a request; `nil` if it resumes none, or can't.
+    var givenResumeData: Data? {
+        guard case .resumedDownload(let data) = work, DownloadRequest.url(ofResumeData: data) != nil else { return nil }
+        return data
     }
 
     /// Makes the connection of a task whose work is one, when it is due.
