@@ -17,6 +17,8 @@ struct HandshakeRequest: Sendable {
     let subprotocols: [String]
     /// The URL with an HTTP scheme, for which cookies are sent and stored; `nil` if the request does not handle cookies.
     let cookieURL: String?
+    /// The request's main document, by which cookies are accepted.
+    let document: URL?
     let compression: WebSocketCompression?
 
     /// Makes the handshake for a request, after the adapters have modified it.
@@ -56,6 +58,7 @@ struct HandshakeRequest: Sendable {
             }
         }
         cookieURL = upgrade.handlesCookies ? upgrade.url : nil
+        document = request.mainDocumentURL
         self.key = key
         self.compression = compression
     }

@@ -159,7 +159,7 @@ final class SocketReconnector: Sendable {
         _ result: UpgradeReader.Result?, to request: HandshakeRequest, in session: Session
     ) throws -> (ResponseHead, rest: Data) {
         guard let result else { throw WebSocketError.closed(WebSocketClosure(code: .abnormalClosure)) }
-        if let url = request.cookieURL { session.storeCookies(of: result.head, from: url) }
+        if let url = request.cookieURL { session.storeCookies(of: result.head, from: url, in: request.document) }
         session.noteSecurity(of: result.head, from: request.url, owner: configuration.layer?.owner)
         switch result {
         case .switched(let head, let rest): return (head, rest)
@@ -219,7 +219,8 @@ final class SocketReconnector: Sendable {
             if let layer { adapted = layer.prepare(adapted, in: session) }
             let request = try HandshakeRequest(
                 adapted, subprotocols: subprotocols, defaults: layer == nil ? session.configuration.headers : [:],
-                compression: compression, cookies: { session.cookieField(for: $0, given: $1) })
+                compression: compression,
+                cookies: { [document = adapted.mainDocumentURL] in session.cookieField(for: $0, given: $1, in: document) })
             sent.withLock { $0 = request }
             return StreamHandshake(
                 request.upgrade, url: request.url, isWebSocket: true, isReconnection: isReconnection, isUpgraded: isUpgraded,

@@ -69,6 +69,20 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
+    // U2.4, U3.5
+    @Test func `cookies of a handshake are accepted by the request's main document`() async throws {
+        let server = try makeSocketServer(answer: { _ in socketHead("403 Forbidden", "Set-Cookie: a=1") }) { $0.waitUntilClosed() }
+        defer { server.stop() }
+        for (document, count) in [("https://other.test/", 0), ("http://127.0.0.1/page", 1)] {
+            var request = try request(server.url())
+            request.mainDocumentURL = URL(string: document)
+            let task = session.webSocketTask(with: request)
+            task.resume()
+            #expect(await failureCode { try await task.receive() } == .badServerResponse)
+            #expect(configuration.httpCookieStorage?.cookies?.count == count)
+        }
+    }
+
     // U2.4
     @Test func `the response of a rejected handshake is known as soon as receiving fails because of it`() async throws {
         let server = try makeSocketServer(answer: { _ in socketHead("403 Forbidden") }) { $0.waitUntilClosed() }

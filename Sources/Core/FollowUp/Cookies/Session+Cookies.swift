@@ -7,20 +7,26 @@ import CurlewTransport
 
 extension Session {
     /// Returns the value of `Cookie` for a GET of a URL: the user's cookies, then the session's; `nil` if there are none.
-    package func cookieField(for url: String, given: String?) -> String? {
+    ///
+    /// - Parameter document: the request's `mainDocumentURL`; `nil`, the default, for none.
+    package func cookieField(for url: String, given: String?, in document: URL? = nil) -> String? {
         guard let cookies else { return given }
-        return cookies.adding(to: cookieRequest(for: url, given: given)).headers["Cookie"]
+        return cookies.adding(to: cookieRequest(for: url, given: given, in: document)).headers["Cookie"]
     }
 
     /// Stores the cookies of a response. May block, so it must not run on the event loop's thread.
-    package func storeCookies(of head: ResponseHead, from url: String) {
-        cookies?.store(head, of: cookieRequest(for: url, given: nil))
+    ///
+    /// - Parameter document: the request's `mainDocumentURL`; `nil`, the default, for none.
+    package func storeCookies(of head: ResponseHead, from url: String, in document: URL? = nil) {
+        cookies?.store(head, of: cookieRequest(for: url, given: nil, in: document))
     }
 
-    private func cookieRequest(for url: String, given: String?) -> TransferRequest {
+    private func cookieRequest(for url: String, given: String?, in document: URL?) -> TransferRequest {
         var headers = HTTPHeaders()
         headers["Cookie"] = given
-        return TransferRequest(url: url, method: .get, headers: headers)
+        var request = TransferRequest(url: url, method: .get, headers: headers)
+        request.mainDocumentURL = document?.absoluteString
+        return request
     }
 }
 
