@@ -111,9 +111,12 @@ import Testing
             ("max-age=60, stale-while-revalidate=30, must-revalidate", 61, false),
             ("max-age=60, stale-while-revalidate=30, no-cache", 61, false),
         ])
-    func whileRevalidating(directives: String, seconds: Double, isServed: Bool) {
-        let decision = decide(["Cache-Control": directives, "ETag": "\"a\""], after: seconds)
+    func whileRevalidating(directives: String, seconds: Double, isServed: Bool) throws {
+        let stored = try #require(store(["Cache-Control": directives, "ETag": "\"a\""]))
+        let decision = CacheRules.decide(get(), [stored], now: start + seconds)
         #expect((decision == .serve(0, .whole, .staleWhileRevalidate, isStale: true, validates: true)) == isServed)
+        let foreground = CacheRules.decide(get(), [stored], now: start + seconds, validatesInBackground: false)
+        #expect(!foreground.serves)
     }
 
     @Test(

@@ -65,6 +65,25 @@ import Testing
         #expect(asked.count == 2 * count && Set(asked.all).count == 2 * count)
     }
 
+    @Test("a stale response is validated before it is served if the delegate decides what is stored") func decidedValidation() async throws
+    {
+        let session = ScriptedSession(Resilience(coalescing: Coalescing())) {
+            $0.urlCache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 0, diskPath: nil)
+        }
+        let asked = Inbox<Int>()
+        session.manager.delegate.dataTaskWillCacheResponse = { _, task, proposed, completion in
+            asked.put(task.taskIdentifier)
+            completion(proposed)
+        }
+        for round in 0..<2 {
+            let request = session.request()
+            await session.exchange(round).respond(200, ["Cache-Control": "max-age=60, stale-while-revalidate=60"], "\(round)")
+            #expect(try await request.serializingString().value == "\(round)")
+            await session.clock.advance(by: .seconds(61))
+        }
+        #expect(asked.count == 2)
+    }
+
     @Test("a second attempt leaves its place, so that later requests find one") func places() async throws {
         let clock = VirtualClock()
         let mock = MockTransport(clock: clock)

@@ -10,7 +10,11 @@ package enum CacheRules {
     /// - Parameters:
     ///   - stored: the stored responses for the request's URL, in any order.
     ///   - now: in seconds since 1970.
-    package static func decide(_ request: CacheRequest, _ stored: [StoredResponse], now: Double) -> CacheDecision {
+    ///   - validatesInBackground: `false` to disregard `stale-while-revalidate`, which allows a validation in the background, and does not
+    ///     require it (RFC 5861, section 3).
+    package static func decide(
+        _ request: CacheRequest, _ stored: [StoredResponse], now: Double, validatesInBackground: Bool = true
+    ) -> CacheDecision {
         guard request.isCacheable else { return forward(request, .method, isBypass: true) }
         guard request.mode != .ignoresStored else { return .forward(.ignored, isBypass: true) }
         guard !request.hasPreconditions else { return forward(request, .conditional, isBypass: true) }
@@ -20,7 +24,7 @@ package enum CacheRules {
         }
         let response = stored[index]
         let delivery = delivery(of: response, for: request)
-        switch use(of: response, by: request, now: now) {
+        switch use(of: response, by: request, now: now, validatesInBackground: validatesInBackground) {
         case .serve(let reason, let isStale, let validates):
             guard let delivery else {
                 // The part that is stored is not enough, or has no ranges.
@@ -76,7 +80,7 @@ package enum CacheRules {
         case validate(CacheReason)
     }
 
-    private static func use(of response: StoredResponse, by request: CacheRequest, now: Double) -> Use {
+    private static func use(of response: StoredResponse, by request: CacheRequest, now: Double, validatesInBackground: Bool) -> Use {
         let remaining = response.remaining(at: now)
         switch request.mode {
         case .storedOrHost, .storedOnly:
@@ -104,8 +108,8 @@ package enum CacheRules {
         if let accepted = wanted.maxStale, accepted == CacheDirectives.longest || -remaining <= Double(accepted), wanted.minFresh == nil {
             return .serve(.allowedByRequest, isStale: true, validates: false)
         }
-        if let allowed = response.directives.staleWhileRevalidate, -remaining <= Double(allowed), wanted.maxAge == nil,
-            wanted.minFresh == nil, !wanted.has(.onlyIfCached), response.hasValidator || allowed > 0
+        if validatesInBackground, let allowed = response.directives.staleWhileRevalidate, -remaining <= Double(allowed),
+            wanted.maxAge == nil, wanted.minFresh == nil, !wanted.has(.onlyIfCached), response.hasValidator || allowed > 0
         {
             return .serve(.staleWhileRevalidate, isStale: true, validates: true)
         }

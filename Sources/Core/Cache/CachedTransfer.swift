@@ -9,6 +9,8 @@ import Dispatch
 package protocol CacheDecider: Sendable {
     /// Calls `decided` once with the response to store, `nil` to store none; on any thread, and synchronously without a delegate closure.
     func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void)
+    /// Whether it may decide for something other than the proposed response. May take locks.
+    var decidesAboutCaching: Bool { get }
 }
 
 /// A transfer of a cacheable request: looked up, then served from the cache, validated, or loaded and stored.
@@ -155,7 +157,7 @@ final class CachedTransfer: TransferHandle {
         if cacheRequest.mode == .storedOnly, !request.isCacheable { return completeNotInCache() }
         let stored = cacheRequest.mode == .ignoresStored ? StoredResponses.none : store.find(request, in: cacheRequest.partition)
         let now = transport.now()
-        let decision = CacheRules.decide(cacheRequest, stored.heads, now: now)
+        let decision = decide(stored, now: now)
         if serveEquivalent(inPlaceOf: stored, decision, now: now) { return }
         let fallback = CacheRules.fallback(for: cacheRequest, stored.heads, now: now)
         switch decision {
@@ -182,6 +184,14 @@ final class CachedTransfer: TransferHandle {
         }
     }
 
+    /// How the request is answered. An observer that decides what is stored can't be asked about a validation in the background, as its
+    /// request may have ended by then: nothing is served to it before the validation.
+    private func decide(_ stored: StoredResponses, now: Double) -> CacheDecision {
+        let decision = CacheRules.decide(cacheRequest, stored.heads, now: now)
+        guard case .serve(_, _, _, isStale: _, validates: true) = decision, store.asks(observer) else { return decision }
+        return CacheRules.decide(cacheRequest, stored.heads, now: now, validatesInBackground: false)
+    }
+
     private func completeNotInCache() {
         store.count(.miss, .onlyIfCached)
         complete(.notInCache(request))
@@ -197,8 +207,7 @@ final class CachedTransfer: TransferHandle {
         else { return false }
         let others = store.findEquivalents(request, in: cacheRequest.partition)
         guard !others.heads.isEmpty,
-            case .serve(let index, let delivery, let reason, let isStale, let validates) = CacheRules.decide(
-                cacheRequest, others.heads, now: now),
+            case .serve(let index, let delivery, let reason, let isStale, let validates) = decide(others, now: now),
             let served = Served(others[index], delivery, now: now)
         else { return false }
         serve(served, as: isStale ? .stale : .hit, reason)

@@ -17,6 +17,8 @@ protocol ResponseStoring: Sendable {
     func find(_ request: TransferRequest, in partition: String) -> StoredResponses
     /// What is stored for other URLs that differ from the request's in nothing that distinguishes it (`No-Vary-Search`).
     func findEquivalents(_ request: TransferRequest, in partition: String) -> StoredResponses
+    /// Whether the observer of a request decides what is stored of its response.
+    func asks(_ observer: any TransferObserver) -> Bool
     /// Stores a response in place of those that the same requests select, then calls `completion` with whether it is stored; on any thread.
     ///
     /// - Parameters:
@@ -49,6 +51,7 @@ extension ResponseStoring {
     func store(_ head: StoredResponse, _ body: VariantStore.Writing, under lease: CacheLease?) -> Bool { false }
     func findEquivalents(_ request: TransferRequest, in partition: String) -> StoredResponses { .none }
     func countFailure() {}
+    func asks(_ observer: any TransferObserver) -> Bool { false }
 }
 
 /// The stored responses for a URL, and access to their bodies.

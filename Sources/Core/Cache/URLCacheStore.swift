@@ -56,6 +56,8 @@ struct URLCacheStore: ResponseStoring {
 
     // MARK: Writing
 
+    func asks(_ observer: any TransferObserver) -> Bool { (observer as? any CacheDecider)?.decidesAboutCaching ?? false }
+
     func store(
         _ head: StoredResponse, _ body: Data, under lease: CacheLease?, for request: TransferRequest, observer: any TransferObserver,
         completion: @escaping @Sendable (Bool) -> Void

@@ -343,6 +343,9 @@ extension RequestDriver: RawConnection.Link {
 // MARK: - CacheDecider
 
 extension RequestDriver: CacheDecider {
+    /// Whether there is a closure to call.
+    var decidesAboutCaching: Bool { body is DataReceiver && closures { $0.dataTaskWillCacheResponse != nil } }
+
     /// Calls the delegate's closure on the session's queue, if there is one; for data and upload requests only.
     func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void) {
         guard let closure = closures({ $0.dataTaskWillCacheResponse }), body is DataReceiver, let task else {

@@ -187,6 +187,9 @@ extension SessionDelegate {
     ///
     /// Called only if ``SessionConfiguration/urlCache`` is set and HTTP allows storing the response; the request ends after it. Of requests
     /// that share a transfer (`Coalescing`) it is called for each, with what it has chosen for the one before.
+    ///
+    /// With a closure a stale response is validated before it is served, as if it had no `stale-while-revalidate`: a validation in the
+    /// background would call the closure after the request has ended.
     @preconcurrency public var dataTaskWillCacheResponse:
         (@Sendable (Session, SessionTask, CachedURLResponse, @escaping @Sendable (CachedURLResponse?) -> Void) -> Void)?
     {

@@ -201,6 +201,12 @@ final class SharedTransfer: TransferObserver, @unchecked Sendable {  // each var
 // MARK: - What is stored
 
 extension SharedTransfer: CacheDecider {
+    /// Whether one of the requests decides; also if all have ended, as nothing is stored then.
+    var decidesAboutCaching: Bool {
+        let requests = transport.withState { _ in all }
+        return requests.isEmpty || requests.contains { ($0.observer as? any CacheDecider)?.decidesAboutCaching ?? false }
+    }
+
     /// Asks the requests one after the other: what all of them agree to is stored, and nothing if all have ended.
     func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void) {
         let requests = transport.withState { _ in all }

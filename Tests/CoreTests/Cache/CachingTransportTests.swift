@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTestSupport
+import CurlewTesting
 import CurlewTransport
 import CurlewURLLoading
 import Dispatch
@@ -218,12 +220,8 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
     }
 
     @Test("the delegate decides what is stored, which may be nothing") func willCache() async throws {
-        let delegate = SessionDelegate()
-        var configuration = SessionConfiguration()
-        configuration.urlCache = cache
-        configuration.callbackQueue = DispatchQueue(label: "callbacks")
-        let mock = counting(200, ["Cache-Control": "max-age=60"])
-        let manager = SessionManager(configuration: configuration, delegate: delegate, transport: mock)
+        let manager = manager(counting(200, ["Cache-Control": "max-age=60"]))
+        let delegate = manager.delegate
         delegate.dataTaskWillCacheResponse = { _, task, proposed, completion in
             completion(
                 task.originalRequest?.url?.path == "/none"
@@ -238,6 +236,32 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         }
         #expect(try await load(manager, url: "http://mock/later").value == "4")
         #expect(try await load(manager, url: "http://mock/later").value == "4")
+    }
+
+    @Test("a stale response is validated before it is served if the delegate decides what is stored", arguments: [true, false])
+    func decidedValidation(_ stores: Bool) async throws {
+        let clock = VirtualClock()
+        let mock = counting(200, ["Cache-Control": "max-age=60, stale-while-revalidate=60"])
+        let manager = manager(mock) { $0.clock = clock }
+        #expect(try await load(manager).value == "1")
+        await clock.advance(by: .seconds(61))
+        let asked = Inbox<Data>()
+        manager.delegate.dataTaskWillCacheResponse = { _, _, proposed, completion in
+            asked.put(proposed.data)
+            completion(
+                stores ? CachedURLResponse(response: proposed.response, data: Data("changed".utf8), storagePolicy: .allowed) : nil)
+        }
+        let validated = try await load(manager)
+        #expect(validated.value == "2" && validated.metrics.last?.cacheReason == .stale && asked.all == [Data("2".utf8)])
+        // Without the new response the old one is still stored, and validated again.
+        #expect(try await load(manager).value == (stores ? "changed" : "3"))
+        manager.delegate.dataTaskWillCacheResponse = nil
+        if stores { await clock.advance(by: .seconds(61)) }
+        let stale = try await load(manager)
+        #expect(stale.value == (stores ? "changed" : "1") && stale.metrics.last?.cacheReason == .staleWhileRevalidate)
+        let last = Data((stores ? "3" : "4").utf8)
+        let key = URLRequest(url: try #require(URL(string: url)))
+        #expect(await eventually { cache.cachedResponse(for: key)?.data == last })
     }
 
     @Test("a request whose delegate never decides can be cancelled") func neverDecided() async throws {
