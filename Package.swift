@@ -308,6 +308,23 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
+// The program, a package of its own (Tool/Package.swift), as a part of this one: .ci/run compiles the library once for the tests of both.
+if Context.environment["CURLEW_WITH_TOOL"] != nil {
+    let used: [Target.Dependency] =
+        library + [
+            "CurlewCaching", "CurlewDownloads", "CurlewEvents", "CurlewHAR", "CurlewLoopback", "CurlewSigning", "CurlewTesting",
+            "CurlewWebSocket",
+        ]
+    package.dependencies.append(.package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"))
+    package.products.append(.executable(name: "curlew", targets: ["CurlewTool"]))
+    package.targets += [
+        .executableTarget(
+            name: "CurlewTool", dependencies: used + [.product(name: "ArgumentParser", package: "swift-argument-parser")],
+            path: "Tool/Sources/CurlewTool"),
+        .testTarget(name: "CurlewToolTests", dependencies: used + ["CurlewTool"], path: "Tool/Tests/CurlewToolTests"),
+    ]
+}
+
 for target in package.targets where ![.system, .plugin].contains(target.type) {
     var settings = target.swiftSettings ?? []
     // Programs for Alamofire 4 write `Error` for `any Error`.
