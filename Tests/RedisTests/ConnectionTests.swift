@@ -66,5 +66,14 @@ import Testing
             #expect(channel.receive(error) == shown)
         }
     }
+
+    @Test("a response to PING is one of subscriptions, also when the last one has ended", arguments: [false, true])
+    func ping(isInCluster: Bool) throws {
+        let connection = try connection(to: .tcp(host: "127.0.0.1", port: 1), RedisCredentials(password: "secret"))
+        let channel = SubscriptionChannel(connection, isInCluster: isInCluster)
+        #expect(channel.receive(.array([.bytes(Data("pong".utf8)), .bytes(Data())])) == nil)
+        #expect(channel.receive(.status("PONG")) == nil)
+        #expect(channel.receive(.status("OK")) == .notRedis("a response that is no message"))
+    }
 }
 #endif

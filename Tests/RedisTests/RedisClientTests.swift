@@ -203,6 +203,33 @@ import Testing
         withExtendedLifetime(subscription) {}
     }
 
+    @Test("the connection of a subscription that has ended is kept, and checked by PING") func endedSubscription() async throws {
+        let server = try await RedisServer()
+        let watcher = try server.client()
+        func number(_ section: String, _ name: String) async throws -> Int {
+            let lines = try await watcher.run(["INFO", .text(section)]).text?.split(whereSeparator: \.isNewline) ?? []
+            let value = lines.first { $0.hasPrefix(name) }?.dropFirst(name.count)
+            return value.flatMap { Int($0.prefix { $0 != "," }) } ?? 0
+        }
+        var configuration = server.configuration()
+        configuration.silenceLimit = .milliseconds(20)
+        let client = try RedisClient(configuration)
+        #expect(await client.becomesReady())
+        let began = Log<Bool>()
+        var subscription: RedisSubscription? = client.subscribe(to: "news") { if case .began = $0 { began.append(true) } }
+        await began.wait(for: 1)
+        #expect(subscription != nil)
+        subscription = nil
+        #expect(await becomesTrue { (try? await number("commandstats", "cmdstat_unsubscribe:calls=")) == 1 })
+        let connections = try await number("stats", "total_connections_received:")
+        let pings = try await number("commandstats", "cmdstat_ping:calls=")
+        #expect(await becomesTrue { (try? await number("commandstats", "cmdstat_ping:calls=")).map { $0 >= pings + 4 } ?? false })
+        #expect(try await number("stats", "total_connections_received:") == connections)
+        subscription = client.subscribe(to: "news") { if case .began = $0 { began.append(true) } }
+        await began.wait(for: 2)
+        withExtendedLifetime(subscription) {}
+    }
+
     @Test("settings that can't work are refused") func settings() throws {
         func refuses(_ address: RedisConfiguration.Address, _ change: (inout RedisConfiguration) -> Void = { _ in }) -> Bool {
             var configuration = RedisConfiguration(address)

@@ -129,6 +129,8 @@ final class SubscriptionChannel: ListeningChannel {
     func receive(_ value: RedisValue) -> RedisError.Reason? {
         liveness.received(MonotonicTime.now())
         if case .error(let message) = value { return .rejection(message) }
+        // The response to PING without subscriptions, after the last one has ended.
+        if value == .status("PONG") { return nil }
         guard let parts = value.elements, let kind = parts.first?.text else { return .notRedis("a response that is no message") }
         switch (kind, parts.count) {
         case ("subscribe", 3), ("ssubscribe", 3):
