@@ -179,6 +179,32 @@ private struct Replicated {
         #expect(try await other.credential(replacing: nil, for: manager).number == 2)
     }
 
+    @Test(
+        "what was refreshed under a lease that the server has lost is used if there is no next one, and not refreshed again",
+        arguments: [FleetAuthenticator<TestAuthenticator>.Unavailability.refreshLocally, .fail])
+    func lostAndUnavailable(whenUnavailable: FleetAuthenticator<TestAuthenticator>.Unavailability) async throws {
+        let server = try await RedisServer()
+        let client = try server.client()
+        let key = client.key("token1", "full")
+        let base = TestAuthenticator()
+        let authenticator = FleetAuthenticator(base, client: client, name: "full", whenUnavailable: whenUnavailable)
+        let manager = makeManager()
+        let first = try await authenticator.credential(replacing: nil, for: manager)
+        base.refreshed.withLock { refreshed in
+            refreshed = {
+                base.refreshed.withLock { $0 = nil }
+                _ = try await client.run(["DEL", .text(key)])
+                _ = try await client.run(["CONFIG", "SET", "maxmemory", "1"])
+            }
+        }
+        let second = try await authenticator.credential(replacing: first, for: manager)
+        #expect(second.number == 2)
+        #expect(base.asked.elements == [0, 1])
+        _ = try await client.run(["CONFIG", "SET", "maxmemory", "0"])
+        #expect(try await authenticator.credential(replacing: second, for: manager).number == 3)
+        #expect(base.asked.elements == [0, 1, 2])
+    }
+
     @Test("a process whose credential is newer than the server's refreshes that one, and its number is greater than all that it knows")
     func newer() async throws {
         let server = try await RedisServer()

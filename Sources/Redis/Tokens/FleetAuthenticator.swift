@@ -136,12 +136,24 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
     }
 
     private func shared(replacing expired: Credential?, for manager: SessionManager) async throws -> Credential {
+        // What was obtained under a lease that has ended.
+        var obtained: Credential?
+        do {
+            return try await shared(replacing: expired, for: manager, &obtained)
+        } catch {
+            // The one that it replaces may be valid no longer: it is this process' until the next refresh.
+            guard let obtained else { throw error }
+            return obtained
+        }
+    }
+
+    private func shared(
+        replacing expired: Credential?, for manager: SessionManager, _ obtained: inout Credential?
+    ) async throws -> Credential {
         let old = try expired.map { try encoded($0) }
         var known = last.withLock { last in last?.value == old ? last?.generation ?? 0 : 0 }
         let deadline = MonotonicTime.now() + maximumWait.nanoseconds
         var pause: Nanoseconds = 5_000_000
-        // What was obtained under a lease that has ended.
-        var obtained: Credential?
         while true {
             switch try await token.claim(known: known) {
             case .use(let data, let generation):
