@@ -131,7 +131,16 @@ public enum EventStreamError: Error, Sendable {
 
 // MARK: - Descriptions
 
-extension EventStreamError: CustomStringConvertible, LocalizedError {
+extension EventStreamError: CustomStringConvertible, LocalizedError, RedactedCases {
+    /// The name of the case.
+    package var caseName: String? {
+        switch self {
+        case .tooLarge: "tooLarge"
+        case .rejected: "rejected"
+        case .decodingFailed: "decodingFailed"
+        }
+    }
+
     /// The error in one sentence; control characters are escaped.
     public var description: String {
         switch self {

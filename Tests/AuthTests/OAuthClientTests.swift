@@ -121,6 +121,21 @@ import Testing
         #expect(!text.contains("hidden") && text.contains("client_secret_basic"))
     }
 
+    @Test func `a refusal shows no secret of its URL in reflection`() async throws {
+        let page = "https://login.example/error?access_token=hidden1"
+        let server = try AuthorizationServer { _, _ in try .json(["error": "invalid_scope", "error_uri": page]) }
+        defer { server.stop() }
+        let error = await AuthTests.error { try await server.client().tokens(by: .clientCredentials()) }
+        guard case OAuthError.refused(let refusal)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(refusal.pageURL == page)
+        var text = "\(refusal)"
+        dump(refusal, to: &text)
+        #expect(text.contains("invalid_scope") && !text.contains("hidden"))
+    }
+
     // A4.1
     @Test(arguments: [
         "client_secret", "code", "code_verifier", "assertion", "client_assertion", "refresh_token", "subject_token", "actor_token",

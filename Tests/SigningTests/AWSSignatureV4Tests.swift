@@ -143,6 +143,7 @@ import Testing
         dump(credentials, to: &texts)
         dump(chunks, to: &texts)
         dump(signed, to: &texts)
+        dump(AWSSigningError.invalidURL("/?X-Amz-Signature=the-secret"), to: &texts)
         dump(AWSCredentialsChain([credentials, AWSEnvironmentCredentials(["AWS_SECRET_ACCESS_KEY": "the-secret"])]), to: &texts)
         #expect(!texts.containsScalars(of: "the-secret") && !texts.containsScalars(of: "AKIA"), "\(texts)")
     }

@@ -112,7 +112,7 @@ public struct OAuthRefusal: Error, Sendable, Hashable {
 
 // MARK: - Descriptions
 
-extension OAuthRefusal: CustomStringConvertible, LocalizedError {
+extension OAuthRefusal: CustomStringConvertible, LocalizedError, CustomReflectable {
     /// The code and the explanation, without secrets and control characters.
     public var description: String {
         let text = [code.rawValue, explanation].compactMap(\.self).joined(separator: ": ")
@@ -122,6 +122,9 @@ extension OAuthRefusal: CustomStringConvertible, LocalizedError {
 
     /// The same sentence.
     public var errorDescription: String? { description }
+
+    /// Shows what the description does.
+    public var customMirror: Mirror { .redacted(self, ["description": description]) }
 }
 
 extension OAuthError: CustomStringConvertible, LocalizedError, CustomReflectable {

@@ -21,7 +21,16 @@ public enum AWSSigningError: Error, Sendable, Hashable {
     case chunksOfOtherRequest
 }
 
-extension AWSSigningError: CustomStringConvertible, LocalizedError {
+extension AWSSigningError: CustomStringConvertible, LocalizedError, RedactedCases {
+    /// The name of a case with a payload.
+    package var caseName: String? {
+        switch self {
+        case .invalidURL: "invalidURL"
+        case .invalidExpiration: "invalidExpiration"
+        case .notChunked, .bodyNotDigested, .credentialsReplaced, .undeclaredTrailers, .chunksOfOtherRequest: nil
+        }
+    }
+
     /// What is wrong, as a sentence, without secrets.
     public var description: String {
         switch self {

@@ -44,7 +44,25 @@ public enum MessageSignatureError: Error, Sendable, Hashable {
     case key(SigningKeyError)
 }
 
-extension MessageSignatureError: CustomStringConvertible, LocalizedError {
+extension MessageSignatureError: CustomStringConvertible, LocalizedError, RedactedCases {
+    /// The name of a case with a payload.
+    package var caseName: String? {
+        switch self {
+        case .invalidURL: "invalidURL"
+        case .missingComponent: "missingComponent"
+        case .unsupportedComponent: "unsupportedComponent"
+        case .invalidValue: "invalidValue"
+        case .malformedField: "malformedField"
+        case .notCovered: "notCovered"
+        case .missingParameter: "missingParameter"
+        case .notYetValid: "notYetValid"
+        case .unknownKey: "unknownKey"
+        case .wrongAlgorithm: "wrongAlgorithm"
+        case .key: "key"
+        case .invalidParameter, .bodyNotDigested, .noSignature, .expired, .wrongSignature, .wrongDigest, .refused: nil
+        }
+    }
+
     /// What is wrong, as a sentence, without secrets.
     public var description: String {
         switch self {
