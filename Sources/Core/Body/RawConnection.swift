@@ -8,7 +8,7 @@ import CurlewTransport
 /// A ``BodyReceiver``, so that its request is driven like the others, although there is no response whose body the bytes are.
 final class RawConnection: BodyReceiver {
     fileprivate struct Writer {
-        /// The number of sent bytes at which this writer's have been sent.
+        /// The number of bytes, sent by all writers, at which this writer's have been sent.
         let end: Int64
         let continuation: @Sendable (Result<Void, any Error>) -> Void
     }
@@ -21,7 +21,8 @@ final class RawConnection: BodyReceiver {
     fileprivate struct StreamState {
         var closedSides: Set<Side> = []
         var queued: Int64 = 0
-        var sent: Int64 = 0
+        /// The number of bytes that the handshake has sent on the connection, before those of the writers.
+        var openingCount: Int64 = 0
         var writers: [Writer] = []
         var isWriteClosed = false
         var end: Result<Void, any Error>?
@@ -90,6 +91,7 @@ final class RawConnection: BodyReceiver {
             let link = link.withLock { $0.value }
             if let handshake = state.handshake {
                 state.exchange?.value.opened(metrics, requestBytes: handshake.opening.count)
+                state.openingCount = Int64(handshake.opening.count)
                 _ = link?.send(handshake.opening, endOfStream: false)
             }
             if state.mustResend {
@@ -179,11 +181,10 @@ final class RawConnection: BodyReceiver {
 
     /// Resumes the writers whose bytes have been sent.
     ///
-    /// - Parameter count: the number of bytes sent so far on the connection.
+    /// - Parameter count: the number of bytes sent so far on the connection, those of the handshake included.
     func sent(_ count: Int64) {
         let done = state.withLock { state in
-            state.sent = count
-            let done = state.writers.prefix { $0.end <= count }
+            let done = state.writers.prefix { $0.end <= count - state.openingCount }
             state.writers.removeFirst(done.count)
             return done
         }

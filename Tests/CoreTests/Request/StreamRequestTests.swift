@@ -88,6 +88,35 @@ import Testing
         #expect(mock.opened.all.isEmpty)
     }
 
+    // MARK: Handshakes
+
+    private func handshake() throws -> StreamRequest {
+        let urlRequest = try URLRequest(url: "http://mock/", method: .get)
+        return manager.handshakeStream(urlRequest, interceptor: nil, options: nil) { adapted, _ in
+            let request = try UpgradeRequest(adapted.url, .get, [:], to: "mock", defaults: [:], cookies: nil)
+            return StreamHandshake(
+                request, url: request.url, isWebSocket: false, isReconnection: false, isUpgraded: false, didBegin: nil)
+        }
+    }
+
+    @Test("a write after a handshake returns when its own bytes have left, not the handshake's")
+    func writtenAfterHandshake() async throws {
+        let request = try handshake()
+        let stream = await mock.opened[0]
+        stream.open()
+        let opening = Int64(await stream.written[0].0.count)
+        stream.sent(opening)
+        try await request.handshakeCompleted(attempt: 1)
+        let done = Inbox<Bool>()
+        request.write(Data("hello".utf8)) { done.put((try? $0.get()) != nil) }
+        #expect(await stream.written[1].0 == Data("hello".utf8))
+        stream.sent(opening + 4)
+        #expect(done.count == 0)
+        stream.sent(opening + 5)
+        #expect(await done[0])
+        request.cancel()
+    }
+
     // MARK: Captured streams
 
     @Test("captured streams read and write, blocking")
