@@ -96,28 +96,43 @@ extension StreamRequest {
     /// The number of the handshake's attempt, from 1; 0 after the handshake.
     package var handshakeAttempt: Int { connection.handshakeAttempt }
 
-    /// Reads the response to an attempt's handshake; returns `nil` if the connection ended first. The body of a refusal is received for two
-    /// seconds at most, as it may never end.
+    /// Reads the response to an attempt's handshake; returns `nil` if the connection ended first, also if another attempt has taken its
+    /// place. The body of a refusal is received for two seconds at most, as it may never end.
     package func readHandshake(_ progress: HandshakeProgress, toHead isToHead: Bool = false) async throws -> UpgradeReader.Result? {
         let reader = Lock(UpgradeReader(toHead: isToHead))
         defer { (progress.received.headBytes, progress.received.bodyBytes) = reader.withLock { ($0.headBytes, $0.bodyBytes) } }
         var result: UpgradeReader.Result?
         for try await piece in bytes() {
-            if progress.attempt == nil { progress.begin(handshakeAttempt) }
+            guard isPart(piece, of: progress) else { break }
             result = try reader.withLock { reader throws(UpgradeReader.Malformed) in try reader.feed(piece) }
             if result != nil || reader.withLock({ $0.refusedHead }) != nil { break }
         }
-        if result == nil, reader.withLock({ $0.refusedHead }) != nil { result = try await readRefusal(reader) }
+        if result == nil, reader.withLock({ $0.refusedHead }) != nil { result = try await readRefusal(reader, progress) }
         result = result ?? reader.withLock { $0.end() }
         progress.received.head = result?.head
         return result
     }
 
+    /// Whether a piece belongs to the response that is being received. One that follows on the connection of the next attempt, after that of
+    /// this one was lost, is left to the reading of that attempt's response.
+    private func isPart(_ piece: Data, of progress: HandshakeProgress) -> Bool {
+        // 0 once the connection has ended.
+        let attempt = handshakeAttempt
+        guard let current = progress.attempt else {
+            progress.begin(attempt)
+            return true
+        }
+        guard attempt > current else { return true }
+        connection.buffer.putBack(piece)
+        return false
+    }
+
     /// Reads the rest of a refusal; returns `nil` if it has not ended in time, or the connection was lost.
-    private func readRefusal(_ reader: Lock<UpgradeReader>) async throws -> UpgradeReader.Result? {
+    private func readRefusal(_ reader: Lock<UpgradeReader>, _ progress: HandshakeProgress) async throws -> UpgradeReader.Result? {
         do {
             return try await withTimeout(RefusedBody.timeout, ContinuousClock(), throwing: CurlewError.cancelled) { [self] in
                 for try await piece in bytes() {
+                    guard isPart(piece, of: progress) else { break }
                     if let result = try reader.withLock({ try $0.feed(piece) }) { return result }
                 }
                 return nil

@@ -117,6 +117,38 @@ import Testing
         request.cancel()
     }
 
+    @Test(
+        "what came on a lost connection is no part of the response to the next attempt",
+        arguments: ["HTTP/1.1 101 Swi", "HTTP/1.1 401 No\r\nContent-Length: 9\r\n\r\nhalf"])
+    func lostInResponse(_ beginning: String) async throws {
+        manager.retrier = Retrying { _, _, completion in completion(true, 0) }
+        let request = try handshake()
+        let first = await mock.opened[0]
+        first.open()
+        let progress = HandshakeProgress()
+        let reading = Task { try await request.readHandshake(progress) }
+        first.receive(Data(beginning.utf8))
+        #expect(await eventually { progress.attempt == 1 })
+        first.complete(CurlewError.failure(.connectionLost))
+        let second = await mock.opened[1]
+        second.open()
+        second.receive(Data("HTTP/1.1 101 Switching Protocols\r\n\r\n".utf8))
+        switch try await reading.value {
+        case nil: #expect(progress.received.head == nil)
+        case .refused(let head, let body)?: #expect(head.statusCode == 401 && body == Data("half".utf8))
+        case .switched?: Issue.record("the parts of two responses were read as one")
+        }
+        try await request.handshakeFailed(UserError(), head: progress.received.head, attempt: 1)
+        let next = HandshakeProgress()
+        guard case .switched(let head, let rest)? = try await request.readHandshake(next) else {
+            Issue.record("the second response was not read")
+            return
+        }
+        #expect(head.statusCode == 101 && rest.isEmpty && next.attempt == 2)
+        try await request.handshakeCompleted(attempt: 2)
+        request.cancel()
+    }
+
     // MARK: Captured streams
 
     @Test("captured streams read and write, blocking")
