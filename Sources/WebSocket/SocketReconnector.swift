@@ -111,7 +111,11 @@ final class SocketReconnector: Sendable {
     // MARK: Connecting
 
     private func connect(isReconnection: Bool) async throws -> SocketConnection {
-        let urlRequest = try await beforeDeadline { [makeRequest] in try await makeRequest() }
+        let urlRequest = try await withLimit(throwing: WebSocketError.timedOut(.close)) { [self] in
+            try await beforeDeadline { [makeRequest] in try await makeRequest() }
+        } limit: { [self] in
+            try await waitForCloseTimeout()
+        }
         let sent = Lock<HandshakeRequest?>(nil)
         let (stream, session) = try makeStream(urlRequest, sent, isReconnection: isReconnection)
         do {

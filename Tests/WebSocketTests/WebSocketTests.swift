@@ -244,6 +244,19 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
+    @Test("closing while the request of a connection is being made waits for the close timeout at most") func closeBeforeHandshake()
+        async throws
+    {
+        let clock = VirtualClock()
+        let socket = manager.webSocket(subprotocols: [], configuration: configuration(clock)) {
+            try await Task.sleep(for: .seconds(600))
+            throw CurlewError.cancelled
+        }
+        async let closing = failure { try await socket.close() }
+        try await clock.advance(toWaitAt: .seconds(10))
+        guard case WebSocketError.timedOut(.close)? = await closing else { return #expect(Bool(false)) }
+    }
+
     @Test("negative buffer sizes and intervals count as zero") func negativeSettings() async throws {
         let server = try makeEchoServer()
         var configuration = WebSocketConfiguration()
