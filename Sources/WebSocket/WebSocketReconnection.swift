@@ -23,6 +23,8 @@ public struct WebSocketReconnection: Sendable {
     /// Decides whether to reconnect after an error; a closure by the server is passed as ``WebSocketError/closed(_:)``. May be called on
     /// any thread.
     public var shouldReconnect: @Sendable (any Error) -> Bool
+    /// Whether a rejection's `Retry-After` replaces the delay; not where what follows it is no repetition.
+    package var heedsRetryAfter = true
     /// The fraction of its limit that a delay takes, 0 to 1; random by default.
     package var jitter: @Sendable () -> Double = { .random(in: 0...1) }
 
@@ -67,7 +69,7 @@ public struct WebSocketReconnection: Sendable {
     func delay(after error: any Error, attempts: Int) -> Duration? {
         if let limit, attempts >= limit { return nil }
         guard shouldReconnect(error) else { return nil }
-        if case WebSocketError.handshakeRejected(let rejection) = error, let asked = RetryAfter(rejection.response) {
+        if heedsRetryAfter, case WebSocketError.handshakeRejected(let rejection) = error, let asked = RetryAfter(rejection.response) {
             return asked.delay(upTo: maximumDelay)
         }
         let backoff = Backoff(first: firstDelay.seconds, factor: Double.maximum(factor, 1), limit: maximumDelay.seconds)

@@ -222,6 +222,25 @@ import Testing
     }
 
     // U2.4
+    @Test(arguments: ["302 Found", "401 Unauthorized"])
+    func `a redirect or a challenge with Retry-After is followed at once, as for other tasks`(status: String) async throws {
+        let server = try makeEchoSocketServer(answer: { request in
+            request.target == "/next" || request.header("Authorization") != nil
+                ? nil : socketHead(status, "Location: /next", "WWW-Authenticate: Basic realm=\"r\"", "Retry-After: 600")
+        })
+        defer { server.stop() }
+        let asked = SocketHandlerDecisions(
+            ConnectionAnswers(challenge: { _ in (.useCredential, URLCredential(user: "u", password: "p", persistence: .none)) }))
+        let task = session.webSocketTask(with: try request(server.url()))
+        task.delegate = asked
+        task.resume()
+        try await task.send(.string("x"))
+        #expect(try await task.receive().text == "x")
+        #expect(asked.events.count == 1 && server.requests.count == 2)
+        task.cancel()
+    }
+
+    // U2.4
     @Test func `a redirect that the delegate declines is the response`() async throws {
         let server = try makeEchoSocketServer(answer: { _ in socketHead("302 Found", "Location: /next") })
         defer { server.stop() }

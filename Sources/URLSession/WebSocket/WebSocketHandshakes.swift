@@ -44,7 +44,9 @@ final class WebSocketHandshakes: HandshakeLayer {
 
     /// Has another connection made after a response that may be followed.
     var reconnection: WebSocketReconnection {
-        WebSocketReconnection(limit: nil, firstDelay: .zero) { [weak self] in self?.mayFollow($0) ?? false }
+        var policy = WebSocketReconnection(limit: nil, firstDelay: .zero) { [weak self] in self?.mayFollow($0) ?? false }
+        policy.heedsRetryAfter = false
+        return policy
     }
 
     private func mayFollow(_ error: any Error) -> Bool {
