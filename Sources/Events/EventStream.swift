@@ -33,13 +33,15 @@ public struct EventStream: AsyncSequence, Sendable {
         /// How often the request was sent on earlier connections.
         private var earlierAttempts = 0
         private var isFinished = false
-        /// Bounds all connections and the waits between them.
-        private let deadline: Deadline?
+        /// Bounds all connections and the waits between them; `nil` for none, where that of the calling task counts.
+        private let ownDeadline: Deadline?
+
+        private var deadline: Deadline? { ownDeadline ?? Deadline.current }
 
         init(_ stream: EventStream) {
             self.stream = stream
             let own = Deadline.earliest(stream.options?.deadline)
-            deadline = [own, stream.deadline].compactMap { $0 }.min()
+            ownDeadline = [own, stream.deadline].compactMap { $0 }.min()
             parser = stream.configuration.makeParser(lastEventID: stream.configuration.lastEventID)
         }
 
@@ -70,7 +72,7 @@ public struct EventStream: AsyncSequence, Sendable {
         private mutating func nextPiece() async throws -> Data? {
             if connection == nil {
                 stream.configuration.onChange?(.connecting(attempt: failures + 1))
-                connection = try Deadline.with(deadline) { try stream.connect(lastEventID: parser.lastEventID) }
+                connection = try Deadline.with(ownDeadline) { try stream.connect(lastEventID: parser.lastEventID) }
             }
             guard var connection else { return nil }
             let piece = try await connection.portions.next(of: &connection.bytes)

@@ -81,6 +81,24 @@ import Testing
         #expect(second.count == 1 && Self.kind(second.error) == .deadline, "\(second)")
     }
 
+    @Test("a deadline around a call of next() ends it, also while it reconnects", arguments: [false, true])
+    func called(isOpen: Bool) async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let server = try makeServer(isOpen ? gate : nil)
+        var events = manager.eventStream(server.url("/"), configuration: configuration(after: .milliseconds(20))).makeAsyncIterator()
+        let error = await withDeadline(.milliseconds(300)) { () async -> (any Error)? in
+            do {
+                while try await events.next() != nil {}
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(Self.kind(error) == .deadline, "\(String(describing: error))")
+        #expect(try await events.next() == nil)
+    }
+
     @Test("the idle timeout of the options applies to a connection, and its adapter sees the request") func options() async throws {
         let gate = Gate()
         defer { gate.open() }
