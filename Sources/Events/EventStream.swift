@@ -102,7 +102,8 @@ public struct EventStream: AsyncSequence, Sendable {
                 throw shownError ?? error
             }
             if error != nil { failures += 1 }
-            let delay = stream.configuration.delay(serverTime: time, failures: failures, rejection: error == nil ? nil : head)
+            let isRejected = if case CurlewError.responseValidationFailed? = error { true } else { false }
+            let delay = stream.configuration.delay(serverTime: time, failures: failures, rejection: isRejected ? head : nil)
             guard let delay, stream.reconnects(after: error, status: head?.statusCode, failures: failures) else {
                 isFinished = true
                 if let shownError { throw shownError }

@@ -106,6 +106,32 @@ import Testing
         #expect(clock.sleeps == [.seconds(7)])
     }
 
+    /// A server that announces more than it sends, and then ends the stream.
+    private func makeCuttingServer(_ field: String, _ body: String, times: Int) throws -> LoopbackServer {
+        let count = Lock(0)
+        return try LoopbackServer { [over] _, connection in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            guard number <= times else { return over }
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\(field)\r\nContent-Length: 100\r\n\r\n"
+            try connection.send(raw: head + body)
+            connection.close()
+            return nil
+        }
+    }
+
+    @Test("a stream that was accepted and then lost does not set the delay by Retry-After") func retryAfterOfStream() async throws {
+        let clock = VirtualClock(.automatic)
+        let server = try makeCuttingServer("Retry-After: 61", "data: a\n\n", times: 1)
+        defer { server.stop() }
+        var received: [String] = []
+        for try await event in manager.eventStream(server.url("/"), configuration: configuration(clock)) { received.append(event.data) }
+        #expect(received == ["a"])
+        #expect(clock.sleeps == [.seconds(3)])
+    }
+
     @Test("attempts in a row are limited, and the last error is thrown") func limit() async throws {
         let server = try makeServer([.status(503)])
         defer { server.stop() }
