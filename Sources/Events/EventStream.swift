@@ -30,6 +30,8 @@ public struct EventStream: AsyncSequence, Sendable {
         private var connection: Connection?
         private var parser: ServerSentEventParser
         private var failures = 0
+        /// The number of the connection, from 1; 0 once the last one was open.
+        private var attempt = 0
         /// How often the request was sent on earlier connections.
         private var earlierAttempts = 0
         private var isFinished = false
@@ -71,7 +73,8 @@ public struct EventStream: AsyncSequence, Sendable {
 
         private mutating func nextPiece() async throws -> Data? {
             if connection == nil {
-                stream.configuration.onChange?(.connecting(attempt: failures + 1))
+                attempt += 1
+                stream.configuration.onChange?(.connecting(attempt: attempt))
                 connection = try Deadline.with(ownDeadline) { try stream.connect(lastEventID: parser.lastEventID) }
             }
             guard var connection else { return nil }
@@ -79,11 +82,16 @@ public struct EventStream: AsyncSequence, Sendable {
             if !connection.isOpen, let head = connection.request.responseHead, head.statusCode == 200 {
                 try head.requireEventStreamType()
                 connection.isOpen = true
-                failures = 0
-                stream.configuration.onChange?(.open(head))
+                opened(by: head)
             }
             self.connection = connection
             return piece
+        }
+
+        /// The server has responded with a stream of events.
+        private mutating func opened(by head: ResponseHead) {
+            (failures, attempt) = (0, 0)
+            stream.configuration.onChange?(.open(head))
         }
 
         /// Handles the completion of a connection: waits until the next one is due, or ends the stream.
@@ -91,6 +99,7 @@ public struct EventStream: AsyncSequence, Sendable {
             let head = connection?.request.responseHead
             let error = error.map { numbered($0) }
             let shownError = connection?.shown(error) ?? error
+            let isOpen = connection?.isOpen ?? false
             if let connection { earlierAttempts += Int(connection.request.retryCount) + 1 }
             connection = nil
             // An event without a blank line after it is incomplete, and discarded.
@@ -100,6 +109,12 @@ public struct EventStream: AsyncSequence, Sendable {
             if let error, deadline?.hasPassed == true {
                 isFinished = true
                 throw shownError ?? error
+            }
+            // One that was lost before its first piece was open, too.
+            if case CurlewError.transferFailed? = error, !isOpen, let head, head.statusCode == 200,
+                (try? head.requireEventStreamType()) != nil
+            {
+                opened(by: head)
             }
             if error != nil { failures += 1 }
             let isRejected = if case CurlewError.responseValidationFailed? = error { true } else { false }

@@ -21,7 +21,7 @@ public struct EventStreamConfiguration: Sendable {
     public enum Change: Sendable {
         /// A connection is being made; the attempt is 1 for the first one, and for the first after a connection that was open.
         case connecting(attempt: Int)
-        /// The server has responded with a stream of events.
+        /// The server has responded with a stream of events. Reported with the first bytes of the stream, or its end.
         case open(ResponseHead)
         /// The connection has ended, and the stream will reconnect after the delay. The error is `nil` after a complete response, and
         /// ``EventStreamError/rejected(_:)`` after a response that is not a stream of events.

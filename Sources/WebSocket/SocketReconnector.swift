@@ -56,12 +56,14 @@ final class SocketReconnector: Sendable {
 
     func run() async {
         var failures = 0
+        var attempt = 1
         var isReconnection = false
         while true {
-            state.update { $0.connect(attempt: failures + 1) }
+            state.update { $0.connect(attempt: attempt) }
             let (end, wasOpen) = await runConnection(isReconnection: isReconnection)
             isReconnection = true
             if wasOpen { failures = 0 }
+            attempt = wasOpen ? 1 : attempt + 1
             guard let delay = delay(after: end, failures: failures) else { return state.update { $0.finish(end) } }
             failures += 1
             let deadline = deadline.withLock { $0 }

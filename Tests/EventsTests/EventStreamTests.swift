@@ -132,6 +132,30 @@ import Testing
         #expect(clock.sleeps == [.seconds(3)])
     }
 
+    @Test("a stream that is lost before its first event was open: delays do not grow, and attempts are not used up")
+    func lostBeforeEvents() async throws {
+        let clock = VirtualClock(.automatic)
+        let server = try makeCuttingServer("X-Quiet: 1", "", times: 3)
+        defer { server.stop() }
+        let changes = Lock<[String]>([])
+        var configuration = configuration(clock)
+        configuration.reconnectionLimit = 1
+        configuration.onChange = { change in
+            let text =
+                switch change {
+                case .connecting(let attempt): "connecting \(attempt)"
+                case .open: "open"
+                case .waiting: "waiting"
+                }
+            changes.withLock { $0.append(text) }
+        }
+        for try await _ in manager.eventStream(server.url("/"), configuration: configuration) {}
+        #expect(clock.sleeps == [.seconds(3), .seconds(3), .seconds(3)])
+        let each = ["connecting 1", "open", "waiting"]
+        #expect(changes.withLock { $0 } == each + each + each + ["connecting 1"])
+        #expect(server.requestCount == 4)
+    }
+
     @Test("attempts in a row are limited, and the last error is thrown") func limit() async throws {
         let server = try makeServer([.status(503)])
         defer { server.stop() }

@@ -120,6 +120,26 @@ import Testing
         #expect(server.requests.count == 4)
     }
 
+    @Test("the attempt after a connection that was open is the first one again") func attemptNumber() async throws {
+        let clock = VirtualClock()
+        let gate = Gate()
+        let server = try makeServer(
+            answer: {
+                if $0.connection == 2 { gate.wait() }
+                return nil
+            }, { _ in })
+        defer { server.stop() }
+        defer { gate.open() }
+        let socket = manager.webSocket(server.url(), configuration: configuration(clock))
+        try await clock.advance(toWaitAt: .seconds(1))
+        #expect(await gate.arrivals())
+        guard case .connecting(attempt: 1) = socket.state else {
+            Issue.record("\(socket.state)")
+            return
+        }
+        socket.cancel()
+    }
+
     @Test("the adapter is called for each connection") func adapterEachTime() async throws {
         let clock = VirtualClock()
         let server = try makeServer { peer in
