@@ -84,7 +84,7 @@ public struct OperationArchive: Sendable, Codable {
 }
 
 extension URLConnectionOperation {
-    /// Returns a codable snapshot of the operation, pausing it if it is executing.
+    /// Returns a codable snapshot of the operation, pausing it as ``pause()`` does, also if it still waits for its start.
     ///
     /// The restored operation is ready. An ``HTTPRequestOperation`` resumes where it stopped: the bytes so far are in the archive, or in a
     /// hidden file in the directory of the ``outputFile``. That file is kept for the archive even if this operation is cancelled or

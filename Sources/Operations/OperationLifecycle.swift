@@ -49,7 +49,7 @@ struct OperationLifecycle: Sendable {
     }
 
     mutating func pause() -> Action {
-        guard !isFinishing, state == .ready || state == .executing else { return .none }
+        guard !isFinishing, !isCancelled, state == .ready || state == .executing else { return .none }
         defer { state = .paused }
         return state == .executing ? .stop : .none
     }

@@ -31,6 +31,8 @@ import Testing
         Case(name: "ready, resume", events: [resume], state: .ready, action: .none),
         Case(name: "ready, cancel", events: [cancel], state: .ready, action: .none),
         Case(name: "ready, cancel, start", events: [cancel, start], state: .ready, action: .finishCancelled),
+        Case(name: "ready, cancel, pause", events: [cancel, pause], state: .ready, action: .none),
+        Case(name: "ready, cancel, pause, start", events: [cancel, pause, start], state: .ready, action: .finishCancelled),
         Case(name: "executing, start", events: [start, start], state: .executing, action: .none),
         Case(name: "executing, pause", events: [start, pause], state: .paused, action: .stop),
         Case(name: "executing, resume", events: [start, resume], state: .executing, action: .none),

@@ -112,7 +112,7 @@ import Testing
     // MARK: Cancelling
 
     enum Moment: CaseIterable {
-        case ready, queued, executing, pausedBeforeItsStart, pausedAfterItsStart
+        case ready, queued, queuedThenPaused, executing, pausedBeforeItsStart, pausedAfterItsStart
     }
 
     @Test("an operation cancelled at any moment finishes with the error and runs its completion closure", arguments: Moment.allCases)
@@ -130,6 +130,13 @@ import Testing
             queue.isSuspended = true
             queue.addOperation(operation)
             operation.cancel()
+            queue.isSuspended = false
+        case .queuedThenPaused:
+            queue.isSuspended = true
+            queue.addOperation(operation)
+            operation.cancel()
+            operation.pause()
+            #expect(!operation.isPaused)
             queue.isSuspended = false
         case .executing:
             queue.addOperation(operation)
