@@ -23,6 +23,8 @@ final class ConnectionAttempt: @unchecked Sendable {  // variables are used on t
     let offset: Int64
     /// Receives the body of an error response in place of the operation's sink, whose contents stay.
     var errorSink: MemorySink?
+    /// The response that the one of an error has replaced: that of the bytes in the operation's sink.
+    var replacedResponse: HTTPURLResponse?
     /// Whether the body is appended to the bytes that were there when the attempt began.
     var isAppending = false
     /// The number of bytes at the body's start that are skipped because the sink has them already.

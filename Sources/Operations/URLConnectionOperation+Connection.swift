@@ -78,6 +78,8 @@ extension URLConnectionOperation {
     func stop() {
         guard let attempt = storage.withLock({ $0.attempt }) else { return }
         detach(attempt)
+        // An error that was being received is not the response of the bytes from which the operation resumes.
+        if let replaced = attempt.replacedResponse { storage.withLock { $0.response = replaced } }
         if !(sink is StreamSink) { sink.close() }
         postFinish()
     }

@@ -18,7 +18,10 @@ extension URLConnectionOperation {
         let known = RangeResumption(request, head) ?? RangeResumption(request, head.withoutTag)
         storage.withLock { storage in
             // The complete body counts as a 200 with the fields of the first response (RFC 9110, section 15.3.7.3).
-            if !attempt.isAppending || storage.response == nil { storage.response = response }
+            if !attempt.isAppending || storage.response == nil {
+                if attempt.errorSink != nil { attempt.replacedResponse = storage.response }
+                storage.response = response
+            }
             if let known { storage.resumption = known }
         }
         connection(didReceive: response)

@@ -37,18 +37,20 @@ import Testing
         #expect(progress.elements.allSatisfy { $0[0] > HalfServer.half })
     }
 
+    /// Notes the status of each response.
+    private final class Observer: HTTPRequestOperation, @unchecked Sendable {  // the log is locked
+        let statuses = Log<Int>()
+
+        override func connection(didReceive response: HTTPURLResponse) {
+            super.connection(didReceive: response)
+            statuses.append(response.statusCode)
+        }
+    }
+
     @Test("the response is the first one, whose fields the second may omit, and validation applies to it")
     func responseOfTheFirst() async throws {
         let fields = [ServerField("ETag", "\"1\""), ServerField("Content-Type", "image/bmp; charset=utf-16")]
         let server = try HalfServer(headers: fields) { _ in Self.rest([ServerField("ETag", "\"1\"")]) }
-        final class Observer: HTTPRequestOperation, @unchecked Sendable {  // the log is locked
-            let statuses = Log<Int>()
-
-            override func connection(didReceive response: HTTPURLResponse) {
-                super.connection(didReceive: response)
-                statuses.append(response.statusCode)
-            }
-        }
         let operation = try Observer.make(server.url)
         operation.responseSerializer.acceptance = ResponseAcceptance(contentTypes: ["image/bmp"])
         operation.start()
@@ -177,6 +179,44 @@ import Testing
         #expect(operation.urlErrorCode == .badServerResponse)
         #expect(try Data(contentsOf: directory.file("body")) == Data("before".utf8))
         #expect(try contents(of: directory) == ["body"])
+    }
+
+    @Test(
+        "an operation paused in an error in place of the rest resumes the part, whose response is the first one", arguments: [false, true])
+    func pausedInTheError(toFile: Bool) async throws {
+        let count = Lock(0)
+        let server = try LoopbackServer { request, connection in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            if number == 1 {
+                let length = HalfServer.length
+                try connection.send(raw: "HTTP/1.1 200 OK\r\nETag: \"\(length)-0\"\r\nContent-Length: \(length)\r\n\r\n")
+                try connection.send(raw: GeneratedBody().data(count: Int(HalfServer.half)))
+            } else if number == 2 {
+                try connection.send(raw: "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 100\r\n\r\n")
+            } else {
+                return .generated(length: HalfServer.length, for: request)
+            }
+            connection.waitUntilClosed()
+            return nil
+        }
+        let directory = try TemporaryDirectory()
+        let operation = try Observer.make(server.url("/"))
+        if toFile { operation.outputFile = directory.file("body") }
+        operation.start()
+        await pauseAtHalf(operation)
+        await operation.statuses.wait(for: 2)
+        // Also waits until the operation has stopped.
+        let archive = operation.archive()
+        #expect(operation.response?.statusCode == 200)
+        #expect(try HTTPRequestOperation(archive: archive).response?.statusCode == 200)
+        operation.resume()
+        let body = try await operation.value
+        #expect(try (toFile ? Data(contentsOf: directory.file("body")) : body) == HalfServer.body)
+        #expect(operation.response?.statusCode == 200 && operation.statuses.elements == [200, 503, 206])
+        #expect(server.requests.last?.header("Range") == "bytes=\(HalfServer.half)-")
     }
 
     @Test("an existing file is kept until it is replaced: an error response leaves it unchanged", arguments: [404, 200])
