@@ -28,6 +28,8 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
 
     /// What is known of the attempts so far.
     private struct Progress {
+        /// Whether the hook was asked for a result, as it is before the request is sent for the first time.
+        var isScheduled = false
         /// How often the request was sent, by the retriers of the session as well.
         var sentCount = 0
         /// The delay that the last response has asked for.
@@ -55,10 +57,11 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
                 let ready = try await bounded(by: deadline) { try await prepare() }
                 prepared = ready
                 let sender = CachingServiceHook.Sender { manager.senderIdentity(of: ready.urlRequest, options) }
-                if attempt > 0 {
+                if progress.isScheduled {
                     // No hook is asked before it, and the response may change the cookies.
                     _ = sender.before()
                 } else {
+                    progress.isScheduled = true
                     ServiceLog.request(ready.urlRequest, ready.body)
                     let supplied = try await bounded(by: deadline) {
                         await CachingServiceHook.$sender.withValue(sender) {

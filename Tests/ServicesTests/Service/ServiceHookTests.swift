@@ -60,6 +60,21 @@ struct ServiceHookTests {
         #expect(hook.notes.withLock { $0 } == ["schedule /known"])
     }
 
+    @Test func `The hook is asked before the first request that is sent, although an attempt before it could not be built`() async throws {
+        defer { server.stop() }
+        let attempts = Lock(0)
+        var service = service
+        service.retrierFactory = TestRetrier.factory { _ in true }
+        service.makeAsyncHeader = {
+            if attempts.next() % 2 == 1 { throw UserError() }
+            return [:]
+        }
+        #expect(try await TestRequest(routes: "known").schedule(with: service).value == "known")
+        #expect(server.requestCount == 0)
+        #expect(try await TestRequest(routes: "a").schedule(with: service).value == "1")
+        #expect(hook.notes.withLock { $0 } == ["schedule /known", "schedule /a", "success 1"])
+    }
+
     // MARK: Cache
 
     private func value(_ request: TestRequest, _ hook: any ServiceHook) async throws -> String {
