@@ -164,6 +164,8 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
     }
 
     /// Stops the group and its requests: no callback follows. Accessories that were notified of the start are notified of the stop.
+    ///
+    /// Calling this in a callback of the group suppresses those that have not run yet; the group then counts as stopped.
     public func stop() {
         let (old, run, events) = group.withLock { state in
             defer {
@@ -259,16 +261,16 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         // A stop by the delegate has released the block.
         if isDelivering(run) { group.withLock { ending == .succeeded ? $0.successBlock : $0.failureBlock }?(self) }
         events?.post(.didStop, self)
-        let (waiters, blocks) = group.withLock { state -> ([@Sendable (RequestEnding) -> Void], [Block?]) in
+        let (waiters, blocks, isStopped) = group.withLock { state -> ([@Sendable (RequestEnding) -> Void], [Block?], Bool) in
             // Started again by its own callback: the waiters belong to the new start as well.
-            guard state.run == run else { return ([], []) }
+            guard state.run == run else { return ([], [], false) }
             state.stage = .ended
             defer { state.waiters = [] }
-            return (state.waiters, state.takeBlocks())
+            return (state.waiters, state.takeBlocks(), state.isStopped)
         }
         // Released outside the lock, because releasing the captures may run arbitrary `deinit` code.
         withExtendedLifetime(blocks) {}
         RequestGroupAgent.shared.remove(self, run)
-        for waiter in waiters { waiter(ending) }
+        for waiter in waiters { waiter(isStopped ? .stopped : ending) }
     }
 }

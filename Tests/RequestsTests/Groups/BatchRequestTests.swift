@@ -101,6 +101,19 @@ import Testing
         #expect(stage.asked.count == 2)
     }
 
+    @Test func `a stop in its own callback is its end for those who await it, and the failure of its chain`() async throws {
+        let batch = make("a")
+        batch.successCompletionBlock = { $0.stop() }
+        await #expect(throws: CancellationError.self) { try await batch.responses() }
+        #expect(batch.isCancelled && batch.requestArray[0].isFinished)
+        let chain = ChainRequest()
+        batch.successCompletionBlock = { $0.stop() }
+        chain.addBatch(batch)
+        chain.addRequest(stage.request("b"))
+        #expect(await run(chain) == .failed)
+        #expect(chain.failedStep?.batch === batch && stage.asked == ["a", "a"])
+    }
+
     @Test func `it replaces its requests' delegates and blocks`() async throws {
         let request = stage.request("a")
         let log = GroupLog()
