@@ -349,6 +349,7 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
     /// The JSON object that was set, which ``responseModel(of:decoder:)`` decodes instead of the bytes.
     var givenJSON: Any? { state.withLock { $0.result.givenJSON } }
 
-    /// Called before the network's response is delivered and accessories are notified: subclasses stop reporting a cached one.
-    func networkResponseWillBeDelivered() {}
+    /// Called before the agent sends the request by itself, and before the network's response is delivered and accessories are notified:
+    /// subclasses stop reporting a cached one.
+    func stopReportingCachedResponse() {}
 }

@@ -67,7 +67,7 @@ extension RequestAgent {
         guard isClaimed else { return }
         let ending = request.error == nil ? RequestEnding.succeeded : .failed
         configuration.log("\(ending) \(request)" + (request.error.map { ": \($0)" } ?? ""))
-        request.networkResponseWillBeDelivered()
+        request.stopReportingCachedResponse()
         events?.post(.willStop, request)
         request.callBack(ending) { run.isDelivering }
         events?.post(.didStop, request)

@@ -59,11 +59,13 @@ public final class RequestAgent: Sendable {
     /// Sends a request without notifying its accessories of the start or the end, unlike ``BaseRequest/start()``. Has no effect on a
     /// running request.
     public func addRequest(_ request: BaseRequest) {
-        addRequest(request, start: nil)
+        guard let run = makeRun(for: request) else { return }
+        request.stopReportingCachedResponse()
+        begin(run)
     }
 
     /// Sends a request for a claimed start, unless that start has been stopped.
-    func addRequest(_ request: BaseRequest, start: RequestStart?) {
+    func addRequest(_ request: BaseRequest, start: RequestStart) {
         if let run = makeRun(for: request, start: start) { begin(run) }
     }
 

@@ -162,9 +162,9 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state i
     }
 
     /// Makes the getters return the network's response in place of the cached one.
-    override func networkResponseWillBeDelivered() {
+    override func stopReportingCachedResponse() {
         show(nil)
-        super.networkResponseWillBeDelivered()
+        super.stopReportingCachedResponse()
     }
 
     /// Writes the response to the cache. Overrides must call `super`.

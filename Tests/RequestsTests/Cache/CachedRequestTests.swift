@@ -312,6 +312,20 @@ import Testing
         #expect(request.count == 1)
     }
 
+    @Test func `a request that its agent is given reports the network's response, which is cached`() async throws {
+        let request = CachedSample(stage)
+        try store(request, #"{"count": 77}"#)
+        try await request.response()
+        #expect(request.isDataFromCache)
+        stage.stage.agent.addRequest(request)
+        #expect(!request.isDataFromCache)
+        #expect(await eventually { request.isFinished })
+        // The callbacks have run.
+        await stage.stage.settle()
+        try request.loadCache()
+        #expect(request.count == 1)
+    }
+
     @Test(arguments: ResponseSerializerType.allCases)
     func `a cached response is serialized like any other`(_ serializer: ResponseSerializerType) throws {
         let request = CachedSample(stage)
