@@ -13,9 +13,9 @@ extension RequestAgent {
         var result = result
         ResponseSerialization.serialize(&result, for: request, configuration)
         guard store(result, of: run) else { return }
-        check(request)
-        mock(request)
-        filter(request)
+        check(run)
+        mock(run)
+        filter(run)
         guard run.isRunning else { return }
         if request.error == nil { request.requestCompletePreprocessor() } else { request.requestFailedPreprocessor() }
         configuration.callbackQueue.async { self.deliver(run) }
@@ -30,31 +30,35 @@ extension RequestAgent {
     }
 
     /// Validates the status, then the JSON's shape; only for responses received and serialized without an error.
-    private func check(_ request: BaseRequest) {
+    private func check(_ run: RequestRun) {
+        let request = run.request
         guard request.error == nil else { return }
         if request.validatesStatus, !request.statusCodeValidator() {
-            return request.fail(RequestValidationError.invalidStatusCode(request.responseStatusCode))
+            return run.fail(RequestValidationError.invalidStatusCode(request.responseStatusCode))
         }
         guard let json = request.networkJSON, let shape = request.jsonValidator() else { return }
-        if !JSONShape.matches(json, shape) { request.fail(RequestValidationError.invalidJSONFormat) }
+        if !JSONShape.matches(json, shape) { run.fail(RequestValidationError.invalidJSONFormat) }
     }
 
-    private func mock(_ request: BaseRequest) {
+    private func mock(_ run: RequestRun) {
+        let request = run.request
         guard RequestsConfiguration.canMock, configuration.debugMockEnabled, request.error != nil else { return }
         guard request.responseMockValidator(), request.responseMockProcessor() else { return }
-        request.state.withLock {
-            $0.result.error = nil
-            $0.result.isMocked = true
+        request.state.withLock { state in
+            guard state.run === run else { return }
+            state.result.error = nil
+            state.result.isMocked = true
         }
     }
 
-    private func filter(_ request: BaseRequest) {
+    private func filter(_ run: RequestRun) {
+        let request = run.request
         guard request.error == nil else { return }
         do {
             try request.filterResponse()
             for filter in configuration.urlFilters { try filter.filterResponse(with: request) }
         } catch {
-            request.fail(error)
+            run.fail(error)
         }
     }
 
@@ -95,7 +99,7 @@ extension BaseRequest {
     ///   - failure: the error to deliver if there is nothing to hand over; ends the request in the same way.
     func deliverFromCache(_ start: RequestStart? = nil, failure: (any Error)? = nil) {
         guard let run = agent.makeRun(for: self, start: start) else { return }
-        if let failure { fail(failure) }
+        if let failure { run.fail(failure) }
         run.configuration.callbackQueue.async { [self] in
             guard run.claimDelivery().isClaimed else { return }
             let ending = failure == nil ? RequestEnding.succeeded : .failed
@@ -105,13 +109,15 @@ extension BaseRequest {
         }
     }
 
-    /// Sets the error the request has failed with; `nil` makes it a success.
-    func fail(_ error: (any Error)?) {
-        state.withLock { $0.result.error = error }
-    }
-
     /// The JSON received from the network, regardless of a cached response.
     var networkJSON: Any? { state.withLock { $0.result.jsonObject } }
     /// Whether the response's status has yet to be validated; a download's status is validated before its file is moved into place.
     var validatesStatus: Bool { state.withLock { $0.result.response != nil && !$0.result.isDownload } }
+}
+
+extension RequestRun {
+    /// Sets the error that this start has failed with, unless the request was stopped meanwhile, and possibly started again.
+    fileprivate func fail(_ error: any Error) {
+        request.state.withLock { if $0.run === self { $0.result.error = error } }
+    }
 }

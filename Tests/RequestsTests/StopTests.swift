@@ -195,6 +195,26 @@ private final class Meddling: RequestAccessory {
         #expect(stage.asked.sorted() == ["a", "a", "b", "b", "c", "c", "d", "d"])
     }
 
+    @Test func `the failure of a start that was stopped is not that of the next one`() async throws {
+        let stage = try GroupStage()
+        defer { stage.gate.open() }
+        let request = stage.request("a")
+        request.onResponse = { request in
+            request.stop()
+            (request as? SampleRequest)?.path = "held"
+            request.start()
+            throw UserError()
+        }
+        request.start()
+        #expect(await stage.gate.arrivals())
+        // The stopped start is processed to its end.
+        await withTrackedContinuation { continuation in
+            stage.stage.agent.processingQueue.async(flags: .barrier) { continuation.resume() }
+        }
+        #expect(request.isExecuting && request.error == nil)
+        request.stop()
+    }
+
     @Test func `an accessory may stop a request before its cached response is delivered`() async throws {
         let stage = try CacheStage()
         try await CachedSample(stage).response()
