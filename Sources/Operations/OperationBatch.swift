@@ -6,7 +6,8 @@ extension URLConnectionOperation {
     ///
     /// After each operation's completion closure, `progress` runs on that operation's ``completionQueue``, with the number of finished
     /// operations and the total; after all closures, `completion` runs once. Without operations, the one returned calls `completion` with
-    /// an empty array. Sets the operations' ``completionGroup`` and completion closures.
+    /// an empty array. Sets the operations' ``completionGroup`` and completion closures. The additional operation can't be cancelled, so that
+    /// a batch ends with `completion` also if its queue cancels all operations.
     ///
     /// - Parameters:
     ///   - operations: the operations to combine.
@@ -23,7 +24,7 @@ extension URLConnectionOperation {
         let group = DispatchGroup()
         // Only the count is captured: capturing the operations would make each retain all of them until it has run.
         let (finished, total) = (Lock(0), operations.count)
-        let last = BlockOperation {
+        let last = BatchEnd {
             // Closures may still be queued when their operations have finished; they entered the group before that.
             group.notify(queue: callbacks) { completion?(operations) }
         }
@@ -42,4 +43,9 @@ extension URLConnectionOperation {
         }
         return operations + [last]
     }
+}
+
+/// The end of a batch. Cancelled, it would neither wait for the batch's operations nor run its closure.
+private final class BatchEnd: BlockOperation, @unchecked Sendable {  // adds no state
+    override func cancel() {}
 }

@@ -66,6 +66,25 @@ import Testing
         #expect(operations.allSatisfy { $0.urlErrorCode == .cancelled })
     }
 
+    @Test("cancelling all operations of the queue completes the batch, after the closures of its operations")
+    func cancelledQueue() async throws {
+        let server = try LoopbackServer.standard()
+        let log = Log<String>()
+        let operations = try (0..<3).map { _ in
+            let operation = try HTTPRequestOperation.make(server.url("/silent"))
+            operation.setCompletionBlock(success: nil, failure: { _, _ in log.append("failed") })
+            return operation
+        }
+        let batch = URLConnectionOperation.batchOfRequestOperations(operations, completion: { log.append("batch \($0.count)") })
+        let queue = makeQueue(1)
+        queue.add(batch)
+        #expect(await server.waitForRequests(1))
+        queue.cancelAllOperations()
+        await log.wait(for: 4)
+        #expect(log.elements == ["failed", "failed", "failed", "batch 3"])
+        #expect(operations.allSatisfy { $0.urlErrorCode == .cancelled })
+    }
+
     @Test("a batch that is never run is released")
     func dropped() throws {
         weak var weakly: URLConnectionOperation?
