@@ -35,10 +35,11 @@ public protocol NetworkServiceRequest: Sendable {
     /// service (``HTTPService/requestOptions``).
     ///
     /// The deadline counts from the first use of the response to its completion: with all attempts, the delays of retriers, and the
-    /// service's own asynchronous code. That of ``withDeadline(_:isolation:_:)-(Duration,_,_)`` around the first use bounds the request as
-    /// well, for all its consumers. The request then ends with ``ServiceError/timeout``, and no retrier is asked. A stream has a deadline
-    /// only until it is open for the first time. The interceptor adapts a request after its `prepare`, and decides about retries of an attempt
-    /// before the retrier of the service: after failures of the transfer, and a status that is not accepted.
+    /// service's own asynchronous code. That of ``withDeadline(_:isolation:_:)-(Duration,_,_)`` around the call that schedules the request
+    /// bounds it as well, for all its consumers; around a use of the response, it bounds the wait of that consumer. The request then ends
+    /// with ``ServiceError/timeout``, and no retrier is asked. A stream has a deadline, of its options or around its first use, only until it
+    /// is open for the first time. The interceptor adapts a request after its `prepare`, and decides about retries of an attempt before the
+    /// retrier of the service: after failures of the transfer, and a status that is not accepted.
     var requestOptions: RequestOptions? { get }
 }
 
