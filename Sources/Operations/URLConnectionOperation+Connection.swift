@@ -42,7 +42,7 @@ extension URLConnectionOperation {
             let isResumed = resumesWithRange && sink.count > 0 && !requestsWholeBody && proposed.allowsRange
             let resumption = isResumed ? known : nil
             let attempt = ConnectionAttempt(self, resumption: resumption, offset: sink.count)
-            storage.withLock { $0.attempt = attempt }
+            storage.withLock { ($0.attempt, $0.cancelledChallenge) = (attempt, false) }
             let evaluator: ConnectionPool.TrustEvaluator? =
                 evaluatesServerTrust ? { @Sendable [weak attempt] in attempt?.evaluate($0, $1) ?? false } : nil
             let pool = settings.session.pool(for: settings.securityPolicy, evaluator: evaluator)

@@ -34,6 +34,7 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
         var didPostStart = false
         var isStreamUsed = false
         var resumption: RangeResumption?
+        /// Whether a challenge of this attempt was cancelled.
         var cancelledChallenge = false
         var usesCredentialStorage = true
         /// That of the caller that has created the operation; from the first start, the earliest one.

@@ -83,4 +83,21 @@ import Testing
         case .cancel: #expect(operation.urlErrorCode == .userCancelledAuthentication)
         }
     }
+
+    @Test("a challenge that is cancelled together with a pause does not fail the operation once it is resumed")
+    func cancelledWithAPause() async throws {
+        let operation = try operation()
+        let challenges = Log<Int>()
+        operation.setWillSendRequestForAuthenticationChallengeBlock { [credential] operation, challenge in
+            challenges.append(challenge.previousFailureCount)
+            guard challenges.count == 1 else { return challenge.use(credential) }
+            operation.pause()
+            challenge.cancel()
+        }
+        operation.start()
+        await operation.reach(.paused)
+        operation.resume()
+        #expect(try await operation.value == Data("in".utf8))
+        #expect(challenges.elements == [0, 0])
+    }
 }
