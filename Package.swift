@@ -308,20 +308,24 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// The program, a package of its own (Tool/Package.swift), as a part of this one: .ci/run compiles the library once for the tests of both.
+// The program, a package of its own (Tool/Package.swift), as a part of this one that sees no more of it than any other package: .ci/run
+// compiles the library once for the tests of both.
 if Context.environment["CURLEW_WITH_TOOL"] != nil {
     let used: [Target.Dependency] =
         library + [
             "CurlewCaching", "CurlewDownloads", "CurlewEvents", "CurlewHAR", "CurlewLoopback", "CurlewSigning", "CurlewTesting",
             "CurlewWebSocket",
         ]
+    let apart: [SwiftSetting] = [.unsafeFlags(["-package-name", "curlew_tool"])]
     package.dependencies.append(.package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"))
     package.products.append(.executable(name: "curlew", targets: ["CurlewTool"]))
     package.targets += [
         .executableTarget(
             name: "CurlewTool", dependencies: used + [.product(name: "ArgumentParser", package: "swift-argument-parser")],
-            path: "Tool/Sources/CurlewTool"),
-        .testTarget(name: "CurlewToolTests", dependencies: used + ["CurlewTool"], path: "Tool/Tests/CurlewToolTests"),
+            path: "Tool/Sources/CurlewTool", packageAccess: false, swiftSettings: apart),
+        .testTarget(
+            name: "CurlewToolTests", dependencies: used + ["CurlewTool"], path: "Tool/Tests/CurlewToolTests", packageAccess: false,
+            swiftSettings: apart),
     ]
 }
 
