@@ -183,7 +183,7 @@ import Testing
             try await stream.write(Data("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n".utf8))
             var failure: (any Error)?
             do { #expect(try await collect(stream).isEmpty) } catch { failure = error }
-            #expect((stream.error != nil) == breaks, "\(path)")
+            #expect((stream.delegate.error != nil) == breaks, "\(path)")
             #expect((failure != nil) == breaks, "\(path)")
             stream.cancel()
         }
