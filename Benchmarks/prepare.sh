@@ -34,12 +34,12 @@ swift_flags=(-c release)
 [ "$(uname)" != Linux ] || swift_flags+=(--static-swift-stdlib)
 [ -z "${CURLEW_BUILD_OPTIONS:-}" ] || read -ra swift_flags <<<"$CURLEW_BUILD_OPTIONS"
 
-# swift_program PACKAGE PRODUCT NAME: without its symbols, which valgrind would read at each start.
+# swift_program PACKAGE PRODUCT NAME: without its debug information, which valgrind does not read.
 swift_program() {
     # SwiftPM sees new files of a package beside it only if a manifest is newer than its plan.
     touch "$1/Package.swift"
     swift build "${swift_flags[@]}" --package-path "$1" --product "$2" >&2 || return 1
-    strip -o "$programs/$3" "$(swift build "${swift_flags[@]}" --package-path "$1" --show-bin-path)/$2"
+    strip --strip-debug -o "$programs/$3" "$(swift build "${swift_flags[@]}" --package-path "$1" --show-bin-path)/$2"
 }
 
 build() {

@@ -181,7 +181,26 @@ extension ServiceError {
 
 // MARK: - Descriptions
 
-extension ServiceError: CustomStringConvertible, LocalizedError {
+extension ServiceError: CustomStringConvertible, LocalizedError, RedactedCases {
+    /// The name of a case with a payload: reflection shows the description in place of the response's body.
+    package var caseName: String? {
+        switch self {
+        case .invalidRequest: "invalidRequest"
+        case .encodingFailed: "encodingFailed"
+        case .decodingFailed: "decodingFailed"
+        case .timeout: "timeout"
+        case .noConnection: "noConnection"
+        case .invalidURL: "invalidURL"
+        case .unknownHost: "unknownHost"
+        case .invalidResponse: "invalidResponse"
+        case .requestFailed: "requestFailed"
+        case .closedStream: "closedStream"
+        case .cancelled: "cancelled"
+        case .unknown: "unknown"
+        case .requestInProgress, .requestFinished: nil
+        }
+    }
+
     /// The failed request, as far as it is known, and the reason, without the response's body, with control characters escaped:
     /// `GET https://example.org/ (attempt 2): the request timed out`. Without a request, the reason as a sentence.
     public var description: String {

@@ -67,6 +67,9 @@ struct ServiceLogTests {
             #expect(!text.contains("s3cret"), "\(text)")
         }
         #expect("\(query)" == "log_pin=<hidden>&a=1")
+        let error = ServiceError.requestFailed(statusCode: 500, response: Data("s3cret".utf8))
+        let shown = Mirror(reflecting: error).children.map { ($0.label, $0.value as? String) }
+        #expect(shown.count == 1 && shown[0] == ("requestFailed", error.description))
     }
 
     @Test func failuresThatNameTheirRequestAreLoggedOnce() async {
