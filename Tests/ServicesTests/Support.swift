@@ -92,17 +92,9 @@ extension ServiceError {
     /// The name of the case.
     var name: String {
         switch self {
-        case .decodingFailed: "decodingFailed"
-        case .timeout: "timeout"
-        case .noConnection: "noConnection"
-        case .invalidURL: "invalidURL"
-        case .unknownHost: "unknownHost"
-        case .invalidResponse: "invalidResponse"
         case .requestInProgress: "requestInProgress"
         case .requestFinished: "requestFinished"
-        case .cancelled: "cancelled"
-        // For a case with associated values, reflection gives its name.
-        default: Mirror(reflecting: self).children.first?.label ?? ""
+        default: caseName ?? ""
         }
     }
 }

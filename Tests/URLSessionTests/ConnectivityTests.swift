@@ -118,10 +118,9 @@ import Testing
         #expect(data?.isEmpty == false && server.requestCount == 1)
     }
 
-    // U2.3, U3.3
-    @Test func `a resumed download waits for a route as well`() async throws {
-        let gate = Gate()
-        let server = try LoopbackServer { request, connection in
+    /// Sends half of a file, and no more until the gate opens; the rest to a request for it.
+    private func halves(until gate: Gate) throws -> LoopbackServer {
+        try LoopbackServer { request, connection in
             let whole = ServerResponse.generated(length: 2_000, etag: "\"v1\"", for: request)
             guard request.header("Range") == nil else { return whole }
             try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 2000\r\nETag: \"v1\"\r\n\r\n")
@@ -129,6 +128,12 @@ import Testing
             connection.wait(until: gate)
             return nil
         }
+    }
+
+    // U2.3, U3.3
+    @Test func `a resumed download waits for a route as well`() async throws {
+        let gate = Gate()
+        let server = try halves(until: gate)
         defer { server.stop() }
         defer { gate.open() }
         let directory = try TemporaryDirectory()
@@ -153,14 +158,7 @@ import Testing
     @Test func `a resumed download that is cancelled before its request, or waits in vain for a route, can be resumed again`() async throws
     {
         let gate = Gate()
-        let server = try LoopbackServer { request, connection in
-            let whole = ServerResponse.generated(length: 2_000, etag: "\"v1\"", for: request)
-            guard request.header("Range") == nil else { return whole }
-            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 2000\r\nETag: \"v1\"\r\n\r\n")
-            try connection.send(raw: GeneratedBody().data(count: 1_000))
-            connection.wait(until: gate)
-            return nil
-        }
+        let server = try halves(until: gate)
         defer { server.stop() }
         defer { gate.open() }
         let directory = try TemporaryDirectory()
