@@ -127,7 +127,12 @@ final class SegmentFile: Sendable {
     private func rewrite(_ state: inout State) throws {
         guard let header = state.header else { return }
         state.record = nil
-        guard file.syncData() else { throw FileError.writing(url.path, errno) }
+        guard file.syncData() else {
+            let code = errno
+            // The system reports lost bytes once: the next call could succeed, and the record on the disk may have them.
+            state.header = nil
+            throw FileError.writing(url.path, code)
+        }
         let current = Header(
             source: header.source, version: header.version, system: systemStart, responder: responder, receipt: header.receipt)
         let encoder = JSONEncoder()
