@@ -9,6 +9,7 @@ extension URLConnectionOperation {
     /// Handles the head of a response; returns `false` if its body is not needed.
     func received(_ response: HTTPURLResponse, of attempt: ConnectionAttempt) -> Bool {
         guard isCurrent(attempt), let head = attempt.head else { return false }
+        forgetResponse(of: attempt)
         do {
             guard try prepare(for: head, of: attempt) else { return false }
         } catch {
@@ -26,6 +27,12 @@ extension URLConnectionOperation {
         }
         connection(didReceive: response)
         return isCurrent(attempt)
+    }
+
+    /// Forgets the response before another one to the same request, which is retried where the body was lost before its first byte.
+    private func forgetResponse(of attempt: ConnectionAttempt) {
+        (attempt.errorSink, attempt.isAppending, attempt.bytesToSkip) = (nil, false, 0)
+        if let replaced = attempt.replacedResponse.take() { storage.withLock { $0.response = replaced } }
     }
 
     /// Decides where the body of a response goes; returns `false` if it is not needed.

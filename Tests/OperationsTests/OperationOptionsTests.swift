@@ -135,6 +135,31 @@ import Testing
         #expect(asked.elements.count >= 1)
     }
 
+    @Test("an error whose body is lost before its first byte does not count once its request is retried")
+    func retriedAfterAnError() async throws {
+        let count = Lock(0)
+        let server = try LoopbackServer { _, connection in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            guard number == 1 else { return .ok("there") }
+            try connection.send(raw: "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 100\r\n\r\n")
+            connection.close()
+            return nil
+        }
+        let directory = try TemporaryDirectory()
+        let operation = try HTTPRequestOperation.make(server.url("/"))
+        operation.outputFile = directory.file("body")
+        operation.requestOptions = RequestOptions(
+            interceptor: Retrier { _, request, _, completion in completion(request.retryCount < 5, 0) })
+        await finish(operation)
+        #expect(operation.response?.statusCode == 200 && operation.error == nil)
+        #expect(server.requests.count == 2)
+        #expect(try contents(of: directory) == ["body"])
+        #expect((try? Data(contentsOf: directory.file("body"))) == Data("there".utf8))
+    }
+
     @Test("cancelling ends the delay before a retry") func cancelled() async throws {
         let server = try LoopbackServer { _, connection in
             connection.reset()
