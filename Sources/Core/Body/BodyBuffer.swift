@@ -61,6 +61,10 @@ final class BodyBuffer: Sendable {
         var isDrainScheduled = false
         /// Whether a reader has received a piece.
         var hasDelivered = false
+        /// How often another attempt has begun.
+        var restarts = 0
+        /// How often one had when a reader last received a piece.
+        var restartsAtDelivery = 0
         /// Whether readers have to wait until the retrier has decided: a retry discards the buffered bytes.
         var isHeld = false
         var end: Result<Void, any Error>?
@@ -74,7 +78,7 @@ final class BodyBuffer: Sendable {
             case .dropping: return .none
             case .waiting(let continuation, _):
                 reader = .absent
-                hasDelivered = true
+                noteDelivery()
                 return .resume(continuation)
             case .absent:
                 buffer(piece)
@@ -86,6 +90,9 @@ final class BodyBuffer: Sendable {
                 return .drain(queue)
             }
         }
+
+        /// A reader receives a piece.
+        mutating func noteDelivery() { (hasDelivered, restartsAtDelivery) = (true, restarts) }
 
         private mutating func buffer(_ piece: UnsafeRawBufferPointer) {
             bytes.append(contentsOf: piece)
@@ -126,6 +133,7 @@ final class BodyBuffer: Sendable {
     /// Discards the buffered bytes of the failed attempt, because another one begins.
     func restart() {
         state.withLock { state in
+            state.restarts += 1
             state.bytes = Data()
             if state.sizes != nil { (state.sizes, state.takenSizes) = ([], 0) }
             state.isPaused = false
@@ -201,8 +209,13 @@ final class BodyBuffer: Sendable {
         }
     }
 
-    /// Puts bytes that a reader has taken, and not used, in front of the others.
-    func putBack(_ bytes: Data) { state.withLock { $0.bytes = bytes + $0.bytes } }
+    /// How often another attempt had begun when a reader last received a piece: from which attempt that is.
+    var restartsAtDelivery: Int { state.withLock { $0.restartsAtDelivery } }
+
+    /// Puts bytes of the last piece, which its reader has not used, in front of the others; discards them if another attempt has begun.
+    func putBack(_ bytes: Data) {
+        state.withLock { if $0.restarts == $0.restartsAtDelivery { $0.bytes = bytes + $0.bytes } }
+    }
 
     /// Returns all buffered bytes, and waits for the next piece if there are none; `nil` at the end. One reader at a time.
     ///
@@ -293,7 +306,7 @@ final class BodyBuffer: Sendable {
         state.takenSizes += 1
         let piece = Data(state.bytes.prefix(count))
         state.bytes = state.bytes.dropFirst(count)
-        state.hasDelivered = true
+        state.noteDelivery()
         return piece
     }
 
@@ -301,7 +314,7 @@ final class BodyBuffer: Sendable {
         let bytes = state.bytes
         state.bytes = Data()
         if state.sizes != nil { (state.sizes, state.takenSizes) = ([], 0) }
-        state.hasDelivered = true
+        state.noteDelivery()
         return bytes
     }
 

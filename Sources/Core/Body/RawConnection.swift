@@ -296,6 +296,9 @@ extension RawConnection {
     /// The number of the attempt, from 1; 0 after the handshake.
     var handshakeAttempt: Int { state.withLock { $0.handshake?.attempt ?? 0 } }
 
+    /// The number of the attempt, from 1, on whose connection the piece was received that a reader has taken last.
+    var lastReadAttempt: Int { buffer.restartsAtDelivery + 1 }
+
     /// The handshake of an attempt is complete: from now on nothing can be repeated. Returns `false` if another attempt has begun.
     func endHandshake(of attempt: Int) -> Bool {
         state.withLock { state in

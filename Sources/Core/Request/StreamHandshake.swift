@@ -116,8 +116,8 @@ extension StreamRequest {
     /// Whether a piece belongs to the response that is being received. One that follows on the connection of the next attempt, after that of
     /// this one was lost, is left to the reading of that attempt's response.
     private func isPart(_ piece: Data, of progress: HandshakeProgress) -> Bool {
-        // 0 once the connection has ended.
-        let attempt = handshakeAttempt
+        // Not the current attempt: the connection may have been lost since the piece was taken.
+        let attempt = connection.lastReadAttempt
         guard let current = progress.attempt else {
             progress.begin(attempt)
             return true

@@ -73,6 +73,22 @@ import Testing
         }
     }
 
+    @Test("a piece belongs to the attempt in which it came, and is put back only while that lasts") func putsBack() async throws {
+        let buffer = BodyBuffer {}
+        _ = Self.append("ab", to: buffer)
+        #expect(try await buffer.next() == Data("ab".utf8))
+        buffer.putBack(Data("b".utf8))
+        _ = Self.append("c", to: buffer)
+        let last = try #require(try await buffer.next())
+        #expect(last == Data("bc".utf8))
+        buffer.restart()
+        #expect(buffer.restartsAtDelivery == 0)
+        buffer.putBack(last)
+        _ = Self.append("new", to: buffer)
+        #expect(try await buffer.next() == Data("new".utf8))
+        #expect(buffer.restartsAtDelivery == 1)
+    }
+
     @Test("a full buffer asks for a pause, and calls back once when it is read")
     func backpressure() async throws {
         let resumed = Inbox<Void>()
