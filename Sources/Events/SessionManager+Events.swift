@@ -18,7 +18,7 @@ extension SessionManager {
     ///   - options: the settings of each connection's request, such as its idle timeout; `nil`, the default, for the session's. The deadline
     ///     is that of all connections together, with the waits between them, from the beginning of an iteration; then `next()` throws its
     ///     error. That of ``withDeadline(_:isolation:_:)-(Duration,_,_)`` around this call, or around the beginning of the iteration, bounds
-    ///     them likewise; one around a call of `next()` bounds the connections that this call makes, and its waits.
+    ///     them likewise; without any of these, one around a call of `next()` bounds the connections that this call makes, and its waits.
     public func eventStream(
         _ url: any URLConvertible, headers: HTTPHeaders? = nil, configuration: EventStreamConfiguration = EventStreamConfiguration(),
         interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
