@@ -501,6 +501,9 @@ import Testing
         state.giveBack()
         granted.append(state.acquireNow(at: .zero))
         #expect(granted == [true, false, true])
+        state.leased = .max
+        state.giveBack()
+        #expect(state.leased == .max)
     }
 
     @Test("a percentile does not depend on those asked for before", arguments: 0..<20) func percentiles(_ seed: Int) {

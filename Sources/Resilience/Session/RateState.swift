@@ -51,7 +51,9 @@ struct RateState: Sendable {
 
     /// Gives back a permit that was taken at once, and not used.
     mutating func giveBack() {
-        if isLeased { leased += 1 } else { local.giveBack() }
+        guard isLeased else { return local.giveBack() }
+        // A store may have granted as many as there are numbers since.
+        if leased < .max { leased += 1 }
     }
 
     /// Takes a permit of the lease; not while a server has asked to hold, nor before those that wait.
