@@ -4,7 +4,7 @@ import CurlewHTTP
 /// A state with tasks that wait for conditions on it, like a monitor.
 ///
 /// Each change resumes the waiting tasks whose condition it meets, in the order of their arrival; a task is only resumed if its condition
-/// is met.
+/// is met. Closures are called likewise, those of a change after those of the changes before, by one thread at a time.
 package final class Watched<State: Sendable>: Sendable {
     private struct Waiter {
         let number: Int
@@ -19,16 +19,20 @@ package final class Watched<State: Sendable>: Sendable {
         var state: State
         var waiters: [Waiter] = []
         var lastNumber = 0
+        /// What resumes those whose condition is met, in the order of the changes.
+        var wakeups: [@Sendable () -> Void] = []
+        /// Whether a thread resumes them.
+        var isResuming = false
 
         /// Adds one that waits unless its condition is met. That may note that it waits, which is what others may wait for: they are asked
         /// again.
-        mutating func add(_ waiter: Waiter, _ wakeups: inout [@Sendable () -> Void]) {
+        mutating func add(_ waiter: Waiter) {
             waiters.append(waiter)
-            attemptAll(&wakeups)
-            if waiters.last?.number == waiter.number { attemptAll(&wakeups) }
+            attemptAll()
+            if waiters.last?.number == waiter.number { attemptAll() }
         }
 
-        mutating func attemptAll(_ wakeups: inout [@Sendable () -> Void]) {
+        mutating func attemptAll() {
             var index = 0
             var last: [@Sendable () -> Void] = []
             defer { if !last.isEmpty { wakeups += last } }
@@ -54,14 +58,29 @@ package final class Watched<State: Sendable>: Sendable {
     /// Changes the state. The closure runs under a lock and must not call out.
     @discardableResult
     package func update<R>(_ change: (inout State) throws -> R) rethrows -> R {
-        var wakeups: [@Sendable () -> Void] = []
-        let result = try contents.withLock { contents in
+        let (result, isDue) = try contents.withLock { contents in
             let result = try change(&contents.state)
-            if !contents.waiters.isEmpty { contents.attemptAll(&wakeups) }
-            return result
+            if !contents.waiters.isEmpty { contents.attemptAll() }
+            return (result, !contents.wakeups.isEmpty)
         }
-        for resume in wakeups { resume() }
+        if isDue { resumeAll() }
         return result
+    }
+
+    /// Resumes those whose condition is met, unless another thread does: between its call and the next, or above this one on the stack.
+    private func resumeAll() {
+        var isResuming = false
+        while true {
+            let wakeups = contents.withLock { contents -> [@Sendable () -> Void] in
+                guard isResuming || !contents.isResuming else { return [] }
+                defer { contents.wakeups = [] }
+                contents.isResuming = !contents.wakeups.isEmpty
+                return contents.wakeups
+            }
+            guard !wakeups.isEmpty else { return }
+            isResuming = true
+            for resume in wakeups { resume() }
+        }
     }
 
     /// Waits until `take` returns a value, and returns that. `take` runs under a lock, immediately and after each change, until it returns
@@ -93,15 +112,14 @@ package final class Watched<State: Sendable>: Sendable {
         }
     }
 
-    /// Calls `body` once with what `take` returns: at once or, if that is `nil`, from the thread of the change that makes it a value, after
-    /// calls that have waited longer. Returns a number for ``forget(_:)``.
+    /// Calls `body` once with what `take` returns, as soon as that is not `nil`, after calls that have waited longer and those of changes
+    /// before: from the thread of the change, or of one whose calls are being made. Returns a number for ``forget(_:)``.
     ///
     /// - Parameter isLast: whether the call comes after those of all others that the same change resumes.
     @discardableResult
     package func when<R: Sendable>(
         isLast: Bool = false, _ take: @escaping @Sendable (inout State) -> R?, _ body: @escaping @Sendable (R) -> Void
     ) -> Int {
-        var wakeups: [@Sendable () -> Void] = []
         let number = contents.withLock { contents -> Int in
             contents.lastNumber += 1
             let number = contents.lastNumber
@@ -112,10 +130,10 @@ package final class Watched<State: Sendable>: Sendable {
                     return { body(result) }
                 },
                 cancel: {})
-            contents.add(waiter, &wakeups)
+            contents.add(waiter)
             return number
         }
-        for resume in wakeups { resume() }
+        resumeAll()
         return number
     }
 
@@ -130,15 +148,14 @@ package final class Watched<State: Sendable>: Sendable {
     }
 
     private func register(_ waiter: Waiter) {
-        var wakeups: [@Sendable () -> Void] = []
         let isCancelled = contents.withLock { contents in
             // A later cancellation finds the waiter; an earlier one is seen here.
             guard !Task.isCancelled else { return true }
-            contents.add(waiter, &wakeups)
+            contents.add(waiter)
             return false
         }
         if isCancelled { waiter.cancel() }
-        for resume in wakeups { resume() }
+        resumeAll()
     }
 }
 

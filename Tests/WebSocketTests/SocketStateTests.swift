@@ -271,6 +271,28 @@ extension SocketState {
         #expect(calls.withLock { $0 } == ["seen", "read"])
     }
 
+    @Test("closures of a change are called after those of the changes before, whose thread makes both calls") func changes() {
+        let watched = Watched(0)
+        let calls = Lock<[Int]>([])
+        let (begun, mayEnd, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        watched.when({ $0 >= 1 ? () : nil }) {
+            begun.signal()
+            mayEnd.wait()
+            calls.withLock { $0.append(1) }
+        }
+        watched.when({ $0 >= 2 ? () : nil }) { calls.withLock { $0.append(2) } }
+        Thread {
+            watched.update { $0 = 1 }
+            ended.signal()
+        }.start()
+        begun.wait()
+        watched.update { $0 = 2 }
+        #expect(calls.withLock { $0 }.isEmpty)
+        mayEnd.signal()
+        ended.wait()
+        #expect(calls.withLock { $0 } == [1, 2])
+    }
+
     @Test("a wait is cancelled before and while waiting") func cancellation() async {
         let watched = Watched(0)
         let task = Task { try await watched.wait { $0 > 0 ? $0 : nil } }
