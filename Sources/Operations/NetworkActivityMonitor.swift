@@ -14,6 +14,16 @@ public final class NetworkActivityMonitor: Sendable {
         var change = 0
         var closure: (@Sendable (Bool) -> Void)?
         var streams: [AsyncStream<Bool>.Continuation] = []
+        /// Those of the closure.
+        var calls = OrderedCalls()
+
+        /// Notes whether the indicator should be visible, and reports a change.
+        mutating func show(_ isVisible: Bool) {
+            guard self.isVisible != isVisible else { return }
+            self.isVisible = isVisible
+            for stream in streams { stream.yield(isVisible) }
+            if let closure { calls.add { closure(isVisible) } }
+        }
     }
 
     /// Runs work after a delay in seconds.
@@ -64,7 +74,8 @@ public final class NetworkActivityMonitor: Sendable {
     /// Whether an indicator should be visible.
     public var isNetworkActivityIndicatorVisible: Bool { state.withLock { $0.isVisible } }
 
-    /// Sets the closure that is called with each change, on the thread that caused the change.
+    /// Sets the closure that is called with each change, in the order of the changes: on the thread that caused the change, or on that of
+    /// another change, if the closure was being called with that.
     public func setVisibilityChangeBlock(_ closure: (@Sendable (Bool) -> Void)?) {
         state.withLock { $0.closure = closure }
     }
@@ -90,23 +101,24 @@ public final class NetworkActivityMonitor: Sendable {
         let (isActive, number) = state.withLock { state in
             body(&state.count)
             state.change += 1
-            return (state.count > 0, state.change)
+            let isActive = state.count > 0
+            if isActive { state.show(true) }
+            return (isActive, state.change)
         }
-        guard !isActive else { return show(true) }
-        schedule(Self.invisibilityDelay) { [weak self] in
-            guard let self, self.state.withLock({ $0.change == number && $0.count == 0 }) else { return }
-            self.show(false)
-        }
+        guard !isActive else { return makeCalls() }
+        schedule(Self.invisibilityDelay) { [weak self] in self?.hide(after: number) }
     }
 
-    private func show(_ isVisible: Bool) {
-        let (closure, streams) = state.withLock { state -> ((@Sendable (Bool) -> Void)?, [AsyncStream<Bool>.Continuation]) in
-            guard state.isVisible != isVisible else { return (nil, []) }
-            state.isVisible = isVisible
-            return (state.closure, state.streams)
+    /// Hides the indicator, unless something has changed since the change with this number.
+    private func hide(after number: Int) {
+        state.withLock { state in
+            if state.change == number, state.count == 0 { state.show(false) }
         }
-        for stream in streams { stream.yield(isVisible) }
-        closure?(isVisible)
+        makeCalls()
+    }
+
+    private func makeCalls() {
+        OrderedCalls.make { isCalling in state.withLock { $0.calls.take(isCalling) } }
     }
 }
 

@@ -19,10 +19,8 @@ package final class Watched<State: Sendable>: Sendable {
         var state: State
         var waiters: [Waiter] = []
         var lastNumber = 0
-        /// What resumes those whose condition is met, in the order of the changes.
-        var wakeups: [@Sendable () -> Void] = []
-        /// Whether a thread resumes them.
-        var isResuming = false
+        /// What resumes those whose condition is met.
+        var wakeups = OrderedCalls()
 
         /// Adds one that waits unless its condition is met. That may note that it waits, which is what others may wait for: they are asked
         /// again.
@@ -35,10 +33,10 @@ package final class Watched<State: Sendable>: Sendable {
         mutating func attemptAll() {
             var index = 0
             var last: [@Sendable () -> Void] = []
-            defer { if !last.isEmpty { wakeups += last } }
+            defer { for resume in last { wakeups.add(resume) } }
             while index < waiters.count {
                 if let resume = waiters[index].attempt(&state) {
-                    if waiters[index].isLast { last.append(resume) } else { wakeups.append(resume) }
+                    if waiters[index].isLast { last.append(resume) } else { wakeups.add(resume) }
                     waiters.remove(at: index)
                     // Taking may have changed the state to what an earlier waiter needs, so the scan restarts.
                     index = 0
@@ -67,20 +65,8 @@ package final class Watched<State: Sendable>: Sendable {
         return result
     }
 
-    /// Resumes those whose condition is met, unless another thread does: between its call and the next, or above this one on the stack.
     private func resumeAll() {
-        var isResuming = false
-        while true {
-            let wakeups = contents.withLock { contents -> [@Sendable () -> Void] in
-                guard isResuming || !contents.isResuming else { return [] }
-                defer { contents.wakeups = [] }
-                contents.isResuming = !contents.wakeups.isEmpty
-                return contents.wakeups
-            }
-            guard !wakeups.isEmpty else { return }
-            isResuming = true
-            for resume in wakeups { resume() }
-        }
+        OrderedCalls.make { isCalling in contents.withLock { $0.wakeups.take(isCalling) } }
     }
 
     /// Waits until `take` returns a value, and returns that. `take` runs under a lock, immediately and after each change, until it returns

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 import CurlewTestSupport
+import Dispatch
 import Testing
 
 @testable import CurlewOperations
@@ -46,6 +47,32 @@ import Testing
         monitor.decrementActivityCount()
         delays.end()
         #expect(!monitor.isNetworkActivityIndicatorVisible)
+    }
+
+    @Test("the closure learns of each change after the one before, also if another thread causes it")
+    func orderOfChanges() {
+        let delays = Delays()
+        let monitor = NetworkActivityMonitor { delays.add($0, $1) }
+        let log = Log<Bool>()
+        let (begun, mayEnd, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        monitor.setVisibilityChangeBlock { isVisible in
+            if isVisible {
+                begun.signal()
+                mayEnd.wait()
+            }
+            log.append(isVisible)
+        }
+        Thread {
+            monitor.incrementActivityCount()
+            ended.signal()
+        }.start()
+        begun.wait()
+        monitor.decrementActivityCount()
+        delays.end()
+        #expect(!monitor.isNetworkActivityIndicatorVisible && log.elements.isEmpty)
+        mayEnd.signal()
+        ended.wait()
+        #expect(log.elements == [true, false])
     }
 
     @Test("operations are counted while the monitor is enabled")
