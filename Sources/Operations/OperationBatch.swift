@@ -5,7 +5,8 @@ extension URLConnectionOperation {
     /// Combines operations into a batch. Add the returned operations to a queue: the given ones, and one more that depends on them.
     ///
     /// After each operation's completion closure, `progress` runs on that operation's ``completionQueue``, with the number of finished
-    /// operations and the total; after all closures, `completion` runs once. Without operations, the one returned calls `completion` with
+    /// operations and the total, one call after the other: if several queues, or a concurrent one, run the closures of two operations at
+    /// once, on that of the other. After all closures, `completion` runs once. Without operations, the one returned calls `completion` with
     /// an empty array. Sets the operations' ``completionGroup`` and completion closures. The additional operation can't be cancelled, so that
     /// a batch ends with `completion` also if its queue cancels all operations.
     ///
@@ -23,7 +24,7 @@ extension URLConnectionOperation {
         let callbacks = callbackQueue ?? (operations.first?.session ?? .shared).configuration.callbackQueue
         let group = DispatchGroup()
         // Only the count is captured: capturing the operations would make each retain all of them until it has run.
-        let (finished, total) = (Lock(0), operations.count)
+        let (finished, total) = (Lock(Finished()), operations.count)
         let last = BatchEnd {
             // Closures may still be queued when their operations have finished; they entered the group before that.
             group.notify(queue: callbacks) { completion?(operations) }
@@ -33,16 +34,24 @@ extension URLConnectionOperation {
             let original = operation.completionBlock
             operation.completionBlock = {
                 original?()
-                let count = finished.withLock { count in
-                    count += 1
-                    return count
+                guard let progress else { return }
+                finished.withLock { finished in
+                    finished.count += 1
+                    finished.calls.add { [count = finished.count] in progress(count, total) }
                 }
-                progress?(count, total)
+                OrderedCalls.make { isCalling in finished.withLock { $0.calls.take(isCalling) } }
             }
             last.addDependency(operation)
         }
         return operations + [last]
     }
+}
+
+/// The operations of a batch that have finished.
+private struct Finished {
+    var count = 0
+    /// Those of `progress`. The thread that makes them is in a completion closure, for which the end of the batch waits.
+    var calls = OrderedCalls()
 }
 
 /// The end of a batch. Cancelled, it would neither wait for the batch's operations nor run its closure.

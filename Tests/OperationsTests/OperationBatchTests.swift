@@ -51,6 +51,34 @@ import Testing
         #expect(log.elements == ["completion", "batch"])
     }
 
+    @Test("the progress only increases, also if closures run on several queues, and the batch completes after it")
+    func progressOnSeveralQueues() async throws {
+        let server = try LoopbackServer.standard()
+        let operations = try (0..<2).map { _ in try URLConnectionOperation.make(server.url("/json")) }
+        let second = DispatchQueue(label: "second")
+        operations[0].completionQueue = DispatchQueue(label: "first")
+        operations[1].completionQueue = second
+        let (gate, log) = (Gate(), Log<String>())
+        let batch = URLConnectionOperation.batchOfRequestOperations(operations) { finished, _ in
+            if finished == 1 { gate.wait() }
+            log.append("\(finished)")
+        } completion: { _ in
+            log.append("batch")
+        }
+        let queue = makeQueue(1)
+        queue.addOperation(batch[0])
+        #expect(await gate.arrivals())
+        queue.addOperation(batch[1])
+        queue.addOperation(batch[2])
+        await operations[1].waitForEnd()
+        // After the closure of the second operation.
+        await withCheckedContinuation { continuation in second.async { continuation.resume() } }
+        #expect(log.count == 0)
+        gate.open()
+        await log.wait(for: 3)
+        #expect(log.elements == ["1", "2", "batch"])
+    }
+
     @Test("cancelled operations are counted, too")
     func cancelled() async throws {
         let server = try LoopbackServer.standard()
