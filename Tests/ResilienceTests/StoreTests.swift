@@ -136,4 +136,52 @@ private final class TestState: SharedPolicyState {
         await #expect(throws: CurlewError.self) { try await other.request(url).serializingData().value }
         #expect(mock.requests.isEmpty)
     }
+
+    @Test("observers learn of a breaker's changes in their order, also if another process opens it as it closes")
+    func orderOfChanges() async throws {
+        let state = TestState()
+        var breaker = CircuitBreaker(name: "api", minimumCalls: 1, window: .count(1), openDuration: .seconds(60), trialCalls: 1)
+        breaker.jitter = 0
+        breaker.shared = state
+        let gate = Gate()
+        let observer = ClosurePolicyObserver { if case .changed(_, .closed) = $0.action { gate.wait() } }
+        let session = ScriptedSession(Resilience(breaker: breaker, observers: [observer]))
+        let first = session.request()
+        await session.exchange(0).respond(503)
+        #expect(try await first.serializingData().value.isEmpty)
+        await session.clock.advance(by: .seconds(60))
+        let trial = session.request()
+        let exchange = await session.exchange(1)
+        Thread.detachNewThread { exchange.respond() }
+        #expect(await gate.arrivals())
+        state.publish(SharedChange(.breakerOpened, policy: "api", group: "https://api.example.org:443", lasting: .seconds(60)))
+        gate.open()
+        #expect(try await trial.serializingData().value.isEmpty)
+        let changes = session.events.all.map(\.action).filter { if case .changed = $0 { true } else { false } }
+        #expect(
+            changes == [
+                .changed(from: .closed, to: .open), .changed(from: .open, to: .halfOpen), .changed(from: .halfOpen, to: .closed),
+                .changed(from: .closed, to: .open),
+            ])
+    }
+
+    @Test("observers learn of a limit's changes in their order, also if two sessions have it") func orderOfLimits() async throws {
+        let (gate, events) = (Gate(), Events())
+        let observer = ClosurePolicyObserver { if case .limitChanged(from: 100, to: _) = $0.action { gate.wait() } }
+        let limiter = ConcurrencyLimiter(
+            .additive(initial: 100, minimum: 1, maximum: 200, backoff: 0.5, timeout: .seconds(5)), group: .session)
+        var configuration = SessionConfiguration()
+        configuration.use(Resilience(concurrency: limiter, observers: [observer, events]))
+        let transports = (0..<2).map { _ in ScriptedTransport() }
+        let managers = transports.map { SessionManager(configuration: configuration, transport: $0) }
+        let requests = managers.map { $0.request(url) }
+        let exchanges = (await transports[0].started[0], await transports[1].started[0])
+        Thread.detachNewThread { exchanges.0.respond(503) }
+        #expect(await gate.arrivals())
+        exchanges.1.respond(503)
+        #expect(events.all.isEmpty)
+        gate.open()
+        for request in requests { #expect(try await request.serializingData().value.isEmpty) }
+        #expect(events.all.map(\.action) == [.limitChanged(from: 100, to: 50), .limitChanged(from: 50, to: 25)])
+    }
 }

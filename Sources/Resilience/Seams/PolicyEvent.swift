@@ -70,8 +70,8 @@ public struct PolicyEvent: Sendable, Hashable {
     }
 }
 
-/// Receives the events of policies. Called on any thread, the event loop's included: must not block, and must not send requests in the
-/// call.
+/// Receives the events of policies, the changes of a group's breaker or limit in their order. Called on any thread, the event loop's
+/// included: must not block, and must not send requests in the call.
 public protocol PolicyObserver: Sendable {
     /// A policy has acted.
     func policyDidAct(_ event: PolicyEvent)

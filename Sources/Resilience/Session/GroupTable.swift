@@ -8,6 +8,8 @@ final class GroupSlot<State: Sendable>: @unchecked Sendable {  // the state is u
     /// The table's.
     private let mutex: Lock<Void>
     @exclusivity(unchecked) fileprivate var state: State
+    /// Of changes of the state.
+    @exclusivity(unchecked) private var reports = OrderedCalls()
 
     fileprivate init(_ name: String, _ state: State, _ mutex: Lock<Void>) {
         self.name = name
@@ -19,6 +21,14 @@ final class GroupSlot<State: Sendable>: @unchecked Sendable {  // the state is u
     @inline(__always)
     func withLock<R>(_ body: (inout State) -> R) -> R {
         mutex.withLock { _ in body(&state) }
+    }
+
+    /// Adds a report of a change of the state, which ``makeReports()`` makes after unlocking. Inside of the lock.
+    func addReport(_ report: @escaping OrderedCalls.Call) { reports.add(report) }
+
+    /// Makes the reports of changes in the order of the changes, unless another thread does. Not inside of the lock.
+    func makeReports() {
+        OrderedCalls.make { isCalling in mutex.withLock { _ in reports.take(isCalling) } }
     }
 }
 

@@ -76,14 +76,21 @@ final class PolicyRuntime: Sendable {
         let now = reporter.context.time
         switch change.kind {
         case .breakerOpened:
-            guard let opened = slot.withLock({ $0.open(for: change.duration, at: now) }) else { return }
-            reporter.report(.circuitBreaker, breaker.name, slot.name, .received(change.kind))
-            reporter.report(.circuitBreaker, breaker.name, slot.name, .changed(from: opened.from, to: opened.to))
+            slot.withLock { state in
+                guard let opened = state.open(for: change.duration, at: now) else { return }
+                slot.addReport {
+                    reporter.report(.circuitBreaker, breaker.name, slot.name, .received(change.kind))
+                    reporter.report(.circuitBreaker, breaker.name, slot.name, .changed(from: opened.from, to: opened.to))
+                }
+            }
         case .breakerClosed:
-            slot.withLock { $0.endPause(at: now) }
-            reporter.report(.circuitBreaker, breaker.name, slot.name, .received(change.kind))
-        default: break
+            slot.withLock { state in
+                state.endPause(at: now)
+                slot.addReport { reporter.report(.circuitBreaker, breaker.name, slot.name, .received(change.kind)) }
+            }
+        default: return
         }
+        slot.makeReports()
     }
 }
 

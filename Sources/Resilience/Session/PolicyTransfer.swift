@@ -94,9 +94,13 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
     // Each of these returns whether the next step is to be performed; if not, the transfer waits or was refused.
 
     private func pass(_ breakers: GroupTable<CircuitBreakerState>, at now: Duration) -> Bool {
-        let answer = breakers.withState(for: request) { _, breaker in breaker.admit(at: now) }
-        guard let (slot, (admission, change)) = answer else { return true }
-        if let change { transport.report(change, of: slot) }
+        let answer = breakers.withState(for: request) { slot, breaker -> (CircuitBreakerState.Admission, isChanged: Bool) in
+            let (admission, change) = breaker.admit(at: now)
+            if let change { transport.addReport(of: change, to: slot) }
+            return (admission, change != nil)
+        }
+        guard let (slot, (admission, isChanged)) = answer else { return true }
+        if isChanged { slot.makeReports() }
         switch admission {
         case .admitted(let ticket):
             held.breaker = (slot, ticket)

@@ -30,8 +30,13 @@ extension PolicyTransport {
         guard let classify = runtime.classify else { return }
         let verdict = isSent ? classify(outcome) : .ignored
         let random = verdict == .failure ? Double.random(in: 0...1) : 0
-        let change = slot.withLock { $0.record(verdict, ticket, took: outcome.duration, at: now, random: random) }
-        if let change { report(change, of: slot) }
+        let isChanged = slot.withLock { breaker -> Bool in
+            let change = breaker.record(verdict, ticket, took: outcome.duration, at: now, random: random)
+            guard let change else { return false }
+            addReport(of: change, to: slot)
+            return true
+        }
+        if isChanged { slot.makeReports() }
     }
 
     /// Counts how an exchange has ended for the budget.
@@ -39,7 +44,12 @@ extension PolicyTransport {
         runtime.budget?.noteResult(request, isFailure: CircuitBreaker.defaultVerdict(outcome) == .failure)
     }
 
-    func report(_ change: CircuitBreakerState.Change, of slot: GroupSlot<CircuitBreakerState>) {
+    /// Has observers and other processes learn of a breaker's change, by ``GroupSlot/makeReports()``. Inside of the slot's lock.
+    func addReport(of change: CircuitBreakerState.Change, to slot: GroupSlot<CircuitBreakerState>) {
+        slot.addReport { [self] in report(change, of: slot) }
+    }
+
+    private func report(_ change: CircuitBreakerState.Change, of slot: GroupSlot<CircuitBreakerState>) {
         guard let breaker = runtime.policies.breaker else { return }
         reporter.report(.circuitBreaker, breaker.name, slot.name, .changed(from: change.from, to: change.to))
         guard let shared = breaker.shared else { return }
@@ -55,17 +65,23 @@ extension PolicyTransport {
     /// Leaves a place, and sends those that wait for one.
     func leave(_ slot: GroupSlot<PlaceState>, _ policy: Policy, _ outcome: PolicyOutcome, isSent: Bool) {
         let result = isSent ? outcome.limiterResult : .ignored
-        let (admitted, before, after) = slot.withLock { places in
+        let (admitted, isChanged) = slot.withLock { places in
             let before = places.limiter.limit
             let numbers = places.limiter.leave(result, after: outcome.duration)
             let admitted = numbers.isEmpty ? [] : numbers.compactMap { places.waiting.removeValue(forKey: $0) }
-            return (admitted, before, places.limiter.limit)
+            let after = places.limiter.limit
+            if before != after { addReport(of: policy, from: before, to: after, to: slot) }
+            return (admitted, before != after)
         }
-        if before != after {
+        if isChanged { slot.makeReports() }
+        for (transfer, wait) in admitted { transfer.placeBecameFree(wait, slot) }
+    }
+
+    private func addReport(of policy: Policy, from before: Int, to after: Int, to slot: GroupSlot<PlaceState>) {
+        slot.addReport { [self] in
             let limiter = policy == .bulkhead ? runtime.policies.bulkhead?.limiter : runtime.policies.concurrency
             reporter.report(policy, limiter?.name ?? "", slot.name, .limitChanged(from: before, to: after))
         }
-        for (transfer, wait) in admitted { transfer.placeBecameFree(wait, slot) }
     }
 
     /// Notes what a server says about its limits.
