@@ -14,26 +14,39 @@ extension RequestDriver {
 
     // MARK: Starting and stopping
 
-    /// Notes that the user has resumed the request; returns its task, if there is one.
-    func resumedByUser() -> SessionTask? {
-        state.withLock { state in
+    // The calls of the monitors are queued inside of the lock of the change that they are about, before its effects: so they come in the
+    // order of the changes, if several threads make some, and before the events of a transfer that is started or cancelled.
+
+    /// The user has resumed the request, and with it its task, if there is one.
+    func resumedByUser(_ request: Request) {
+        func notify() {
+            if session.isMonitored(.control) { session.notifyMonitors(of: request, .control) { $0.requestDidResume(request) } }
+        }
+        let task = state.withLock { state in
             state.isResumed = true
             state.isSuspended = false
             if state.attempt.startTime == nil { state.attempt.startTime = CFAbsoluteTime.now }
+            if state.task == nil { notify() }
             return state.task
         }
+        task?.resume(noting: notify)
     }
 
-    /// Notes that the user has suspended the request; returns its task, if there is one.
-    func suspendedByUser() -> SessionTask? {
+    /// The user has suspended the request, and with it its task, if there is one.
+    func suspendedByUser(_ request: Request) {
+        func notify() {
+            if session.isMonitored(.control) { session.notifyMonitors(of: request, .control) { $0.requestDidSuspend(request) } }
+        }
         let (task, manager) = state.withLock { state in
             state.isSuspended = true
             // A suspended request may never finish: only one that is awaited keeps its session.
             let manager = state.isAwaited ? nil : state.manager
             if manager != nil { state.manager = nil }
+            if state.task == nil { notify() }
             return (state.task, manager)
         }
-        return withExtendedLifetime(manager) { task }
+        task?.suspend(noting: notify)
+        withExtendedLifetime(manager) {}
     }
 
     /// The first task starts.
@@ -46,8 +59,8 @@ extension RequestDriver {
         let (isResumed, isSuspended) = state.withLock { ($0.isResumed, $0.isSuspended) }
         if (manager.startRequestsImmediately || isResumed) && !isSuspended {
             noteStart()
-            resume(task)
             if session.isMonitored(.control) { session.notifyMonitors(of: request, .control) { $0.requestDidResume(request) } }
+            resume(task)
         } else if !session.isOpen, task.claimUnstarted() {
             // The session was invalidated before this task existed, so that nothing else would complete it.
             task.completeUnstarted(with: session.endError)
@@ -63,9 +76,13 @@ extension RequestDriver {
         }
     }
 
-    /// Cancels the task or, between two attempts, the request.
-    func cancel(_ request: Request) {
-        perform(state.withLock { $0.cancel() }, of: request)
+    /// The user has cancelled the request: cancels the task or, between two attempts, the request.
+    func cancelledByUser(_ request: Request) {
+        let effects = state.withLock { state in
+            if session.isMonitored(.control) { session.notifyMonitors(of: request, .control) { $0.requestDidCancel(request) } }
+            return state.cancel()
+        }
+        perform(effects, of: request)
     }
 
     func perform(_ cancellation: RequestState.CancelEffects, of request: Request) {

@@ -168,8 +168,12 @@ public final class SessionTask: Sendable {
     // MARK: Control
 
     /// Starts or resumes the task. Does nothing for a running, cancelled or completed one. Any thread.
-    public func resume() {
+    public func resume() { resume(noting: {}) }
+
+    /// Resumes the task, and has that noted inside of the lock, before its effect.
+    func resume(noting note: () -> Void) {
         let (driver, isFirst) = values.withLock { progress -> (RequestDriver?, Bool) in
+            note()
             guard progress.state == .suspended else { return (nil, false) }
             progress.state = .running
             // Inside of the lock, so that the transport gets the calls of several threads in their order.
@@ -189,8 +193,12 @@ public final class SessionTask: Sendable {
     }
 
     /// Suspends the task, which then neither sends nor receives. Does nothing unless it is running. Any thread.
-    public func suspend() {
+    public func suspend() { suspend(noting: {}) }
+
+    /// Suspends the task, and has that noted inside of the lock.
+    func suspend(noting note: () -> Void) {
         values.withLock { progress in
+            note()
             guard progress.state == .running else { return }
             progress.state = .suspended
             progress.handle?.setSuspended(true)

@@ -127,23 +127,20 @@ public class Request: @unchecked Sendable {  // the state is the driver's, behin
 
     /// Starts the request, or resumes it after ``suspend()``. Does nothing for one that could not be made, whose handlers run anyway.
     public func resume() {
-        driver.resumedByUser()?.resume()
-        if session.isMonitored(.control) { session.notifyMonitors(of: self, .control) { [self] in $0.requestDidResume(self) } }
+        driver.resumedByUser(self)
     }
 
     /// Suspends the request until ``resume()``: nothing is sent or received. Before a retry, or while a credential is refreshed, the next
     /// attempt is not started.
     public func suspend() {
-        driver.suspendedByUser()?.suspend()
-        if session.isMonitored(.control) { session.notifyMonitors(of: self, .control) { [self] in $0.requestDidSuspend(self) } }
+        driver.suspendedByUser(self)
     }
 
     /// Cancels the request; its handlers run with ``CurlewError/cancelled``. Also between two attempts.
     ///
     /// A cancelled request is not retried. A request whose response is complete keeps it.
     public func cancel() {
-        driver.cancel(self)
-        if session.isMonitored(.control) { session.notifyMonitors(of: self, .control) { [self] in $0.requestDidCancel(self) } }
+        driver.cancelledByUser(self)
     }
 
     // MARK: Handlers
