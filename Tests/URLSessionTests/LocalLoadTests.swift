@@ -232,6 +232,24 @@ import Testing
 
     // MARK: Control
 
+    @Test func `nothing is reported after the end of a load that is cancelled as it would be`() async throws {
+        let session = try session()
+        defer { session.invalidateAndCancel() }
+        let file = try directory.write(Data("x".utf8), to: "x")
+        let (task, download) = (session.dataTask(with: file), session.downloadTask(with: file))
+        task.cancel()
+        download.cancel()
+        await recorder.completions.wait(for: 2)
+        // What the queue of a load does that has found its task running.
+        let answers = Log<Void>()
+        download.wrote(1, 1, 1)
+        task.decide(about: URLResponse(url: file, mimeType: nil, expectedContentLength: 1, textEncodingName: nil)) { _ in
+            answers.append(())
+        }
+        await answers.wait(for: 1)
+        #expect(recorder.calls.elements == ["metrics", "complete", "metrics", "complete"])
+    }
+
     // U3.7
     @Test func `a load can be suspended and cancelled`() async throws {
         let session = try session()

@@ -19,9 +19,13 @@ extension URLSessionTask {
 
     func hasDelegate(_ values: Values) -> Bool { values.delegate != nil || session.hasDelegate }
 
+    /// Whether the last calls about the task were made, after which there are no others: a thread that was about to schedule one may have been
+    /// overtaken by that which has ended the task.
+    private var isOver: Bool { values.withLock { $0.isOver } }
+
     /// Calls a method without a decision, on the delegate queue.
     func notify<Delegate>(_ body: @escaping @Sendable (Delegate, URLSessionTask) -> Void) {
-        session.queue.schedule { self.notifyNow(body) }
+        session.queue.schedule { if !self.isOver { self.notifyNow(body) } }
     }
 
     /// Calls a method without a decision. On the delegate queue.
@@ -29,12 +33,13 @@ extension URLSessionTask {
         session.calls.notify(delegates(Delegate.self)) { body($0, self) }
     }
 
-    /// Asks the delegates, on the delegate queue; `nil` if none decides.
+    /// Asks the delegates, on the delegate queue; `nil` if none decides, and if it is too late.
     func ask<Delegate, Value: Sendable>(
         _ decision: DelegateCalls.Decision, _ call: @escaping @Sendable (Delegate, URLSessionTask, @escaping Answer<Value>) -> Void,
         answered: @escaping @Sendable (Value?) -> Void
     ) {
         session.queue.schedule { [self] in
+            guard !isOver else { return answered(nil) }
             let asked = delegates(Delegate.self).map { delegate -> DelegateCalls.Asked<Value> in
                 let shown = Shown(delegate)
                 return DelegateCalls.Asked(object: delegate as AnyObject, decision: decision) { call(shown.value, self, $0) }
