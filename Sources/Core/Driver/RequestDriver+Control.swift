@@ -49,17 +49,17 @@ extension RequestDriver {
         withExtendedLifetime(manager) {}
     }
 
-    /// The first task starts.
-    func noteStart() {
-        state.withLock { if $0.attempt.startTime == nil { $0.attempt.startTime = CFAbsoluteTime.now } }
-    }
-
     /// Starts the first task if the user has resumed the request before it had one.
     func startDeferred(_ task: SessionTask, of request: Request, by manager: SessionManager) {
-        let (isResumed, isSuspended) = state.withLock { ($0.isResumed, $0.isSuspended) }
-        if (manager.startRequestsImmediately || isResumed) && !isSuspended {
-            noteStart()
+        let startsAtOnce = manager.startRequestsImmediately
+        let starts = state.withLock { state in
+            // Other threads may have suspended or cancelled it since it has the task.
+            guard startsAtOnce || state.isResumed, !state.isSuspended, !state.lifecycle.isCancelled else { return false }
+            if state.attempt.startTime == nil { state.attempt.startTime = CFAbsoluteTime.now }
             if session.isMonitored(.control) { session.notifyMonitors(of: request, .control) { $0.requestDidResume(request) } }
+            return true
+        }
+        if starts {
             resume(task)
         } else if !session.isOpen, task.claimUnstarted() {
             // The session was invalidated before this task existed, so that nothing else would complete it.

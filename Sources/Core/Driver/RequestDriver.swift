@@ -89,13 +89,19 @@ final class RequestDriver: Sendable {
         }
         // Entered before the task can complete: its completion removes the request.
         sessionDelegate.enter(request, as: task.taskIdentifier)
-        let (last, hasBegun) = state.withLock { ($0.number, $0.begin(task, of: request, isRetry: kind == .retry)) }
+        let (last, hasBegun) = state.withLock { state in
+            let (last, hasBegun) = (state.number, state.begin(task, of: request, isRetry: kind == .retry))
+            // Queued inside of the lock, as other threads can act on the task from now on.
+            if hasBegun, session.isMonitored(.attempts) {
+                session.notifyMonitors(of: request, .attempts) { $0.request(request, didCreate: task) }
+            }
+            return (last, hasBegun)
+        }
         guard hasBegun else {
             sessionDelegate.remove(task.taskIdentifier)
             return end(request, with: CurlewError.cancelled)
         }
         if last != 0 { sessionDelegate.remove(last) }
-        if session.isMonitored(.attempts) { session.notifyMonitors(of: request, .attempts) { $0.request(request, didCreate: task) } }
         switch kind {
         case .first where manager.startRequestsImmediately: request.resume()
         case .first, .deferredFirst: startDeferred(task, of: request, by: manager)

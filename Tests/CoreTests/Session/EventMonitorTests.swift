@@ -63,6 +63,20 @@ import Testing
         #expect(await recorder.events.first(4) == ["task 1", "cancel", "complete false", "finish"])
     }
 
+    @Test func `no start is reported of a request that another thread cancels just before it`() async {
+        let manager = SessionManager(mock: MockTransport()) { [recorder] in $0.eventMonitors = [recorder] }
+        manager.startRequestsImmediately = false
+        let request = manager.request("http://mock/")
+        request.whenFinished {}
+        request.cancel()
+        // What the thread does next that has made the task.
+        manager.startRequestsImmediately = true
+        if let task = request.task { request.driver.startDeferred(task, of: request, by: manager) }
+        await withCheckedContinuation { continuation in request.session.queue.async { continuation.resume() } }
+        #expect(await recorder.events.first(4) == ["task 1", "cancel", "complete false", "finish"])
+        #expect(recorder.events.count == 4)
+    }
+
     @Test func `suspending and cancelling are reported`() async {
         let manager = SessionManager(mock: MockTransport()) { [recorder] in $0.eventMonitors = [recorder] }
         let request = manager.request("http://mock/")
