@@ -246,8 +246,33 @@ import Testing
         task.decide(about: URLResponse(url: file, mimeType: nil, expectedContentLength: 1, textEncodingName: nil)) { _ in
             answers.append(())
         }
-        await answers.wait(for: 1)
+        // What the queue of a request does that was made as its task was cancelled.
+        task.take(Data("x".utf8)) { answers.append(()) }
+        await answers.wait(for: 2)
         #expect(recorder.calls.elements == ["metrics", "complete", "metrics", "complete"])
+    }
+
+    @Test func `the session's delegate is not asked about a task that has ended while its own was`() async throws {
+        /// Passes a call on as if it did not implement the method, but only after the end of the task.
+        final class Passing: NSObject, URLSessionDataDelegate {
+            func urlSession(
+                _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
+            ) async -> URLSession.ResponseDisposition {
+                dataTask.cancel()
+                await dataTask.waitForEnd()
+                DelegateCall.noteDefault(of: self, .response)
+                return .allow
+            }
+        }
+        let session = try session()
+        defer { session.invalidateAndCancel() }
+        let file = directory.file("x")
+        let task = session.dataTask(with: file)
+        task.delegate = Passing()
+        let answers = Log<URLSession.ResponseDisposition>()
+        task.decide(about: URLResponse(url: file, mimeType: nil, expectedContentLength: 1, textEncodingName: nil)) { answers.append($0) }
+        #expect(await answers.first() == .allow)
+        #expect(recorder.calls.elements == ["metrics", "complete"])
     }
 
     // U3.7

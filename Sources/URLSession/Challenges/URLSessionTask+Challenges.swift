@@ -20,7 +20,9 @@ extension URLSessionTask {
                 if shown.value.protectionSpace.concernsConnection { asked.append(askedAboutSession(delegate, shown)) }
                 if let delegate = delegate as? any URLSessionTaskDelegate { asked.append(askedAboutTask(delegate, shown)) }
             }
-            session.calls.ask(asked[...], on: session.queue) { answer in
+            // Tasks that share the connection wait for the same decision.
+            let task = shown.value.protectionSpace.concernsConnection ? nil : self
+            session.calls.ask(asked[...], about: task, on: session.queue) { answer in
                 let (disposition, credential) = answer?.value ?? (.performDefaultHandling, nil)
                 self.noteAnswer(disposition, to: shown.value)
                 completion(disposition, credential)

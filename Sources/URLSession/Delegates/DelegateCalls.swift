@@ -64,14 +64,18 @@ final class DelegateCalls: Sendable {
         let call: @Sendable (_ completion: @escaping @Sendable (Answer) -> Void) -> Void
     }
 
-    /// Asks one delegate after the other until one decides; `nil` if none does. On the delegate queue.
+    /// Asks one delegate after the other until one decides; `nil` if none does, and if it is too late. On the delegate queue.
     ///
     /// - Parameters:
+    ///   - task: the task after whose last call none is asked, also if one has passed its call on meanwhile; `nil` if others wait for the
+    ///     decision, too.
     ///   - queue: where further delegates are asked.
     ///   - answered: called once, on any thread.
     func ask<Answer: Sendable>(
-        _ asked: ArraySlice<Asked<Answer>>, on queue: DelegateQueue, _ answered: @escaping @Sendable (Answer?) -> Void
+        _ asked: ArraySlice<Asked<Answer>>, about task: URLSessionTask?, on queue: DelegateQueue,
+        _ answered: @escaping @Sendable (Answer?) -> Void
     ) {
+        if let task, task.isOver { return answered(nil) }
         let next = asked.drop { isDefault($0.decision, of: $0.object) }
         guard let first = next.first else { return answered(nil) }
         let method = Method(type: ObjectIdentifier(type(of: first.object)), decision: first.decision)
@@ -82,7 +86,7 @@ final class DelegateCalls: Sendable {
         let call = DelegateCall(ObjectIdentifier(first.object), first.decision) { [self] in
             state.withLock { _ = $0.defaults.insert(method) }
             guard let answered = waiting.withLock({ $0.take() }) else { return }
-            queue.schedule { self.ask(others.value[...], on: queue, answered) }
+            queue.schedule { self.ask(others.value[...], about: task, on: queue, answered) }
         }
         state.withLock { $0.current = call }
         first.call { answer in

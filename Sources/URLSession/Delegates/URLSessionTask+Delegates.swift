@@ -21,7 +21,7 @@ extension URLSessionTask {
 
     /// Whether the last calls about the task were made, after which there are no others: a thread that was about to schedule one may have been
     /// overtaken by that which has ended the task.
-    private var isOver: Bool { values.withLock { $0.isOver } }
+    var isOver: Bool { values.withLock { $0.isOver } }
 
     /// Calls a method without a decision, on the delegate queue.
     func notify<Delegate>(_ body: @escaping @Sendable (Delegate, URLSessionTask) -> Void) {
@@ -39,12 +39,11 @@ extension URLSessionTask {
         answered: @escaping @Sendable (Value?) -> Void
     ) {
         session.queue.schedule { [self] in
-            guard !isOver else { return answered(nil) }
             let asked = delegates(Delegate.self).map { delegate -> DelegateCalls.Asked<Value> in
                 let shown = Shown(delegate)
                 return DelegateCalls.Asked(object: delegate as AnyObject, decision: decision) { call(shown.value, self, $0) }
             }
-            session.calls.ask(asked[...], on: session.queue, answered)
+            session.calls.ask(asked[...], about: self, on: session.queue, answered)
         }
     }
 }

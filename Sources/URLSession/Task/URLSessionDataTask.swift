@@ -37,7 +37,7 @@ open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {  // as its 
             return taken()
         }
         session.queue.schedule { [self] in
-            give(piece)
+            if !isOver { give(piece) }
             taken()
         }
     }
