@@ -54,13 +54,19 @@ extension WebSocket {
         driver.state.when(isLast: true, { $0.conclusion }, body)
     }
 
+    /// Calls `body` after the calls of what has happened by now: at once, or after the one in which this is called.
+    package func afterCalls(_ body: @escaping @Sendable () -> Void) {
+        driver.state.when { _ -> Void? in () } _: { body() }
+    }
+
     /// Sends a message after those sent before; calls `done` when it was written to the network, or never will be.
     package func send(_ message: WebSocketMessage, _ done: @escaping @Sendable (Result<Void, any Error>) -> Void) {
         do {
             let number = try driver.state.update { try $0.sendNumbered(message) }
             driver.state.when({ $0.writeOutcome(of: number) }, done)
         } catch {
-            done(.failure(error))
+            // In the order of events, too: calls about the change that is why may wait.
+            driver.state.when { _ -> (any Error)? in error } _: { done(.failure($0)) }
         }
     }
 

@@ -68,6 +68,28 @@ import Testing
     }
 
     // U2.4
+    @Test func `calls of a suspended task fail in their order when the server closes, before the task completes`() async throws {
+        let gate = Gate()
+        let server = try makeSocketServer { peer in
+            peer.wait(until: gate)
+            try peer.sendClose(4001, "why")
+            _ = try peer.receive()
+        }
+        defer { server.stop() }
+        defer { gate.open() }
+        let task = try task(server)
+        task.resume()
+        await delegate.events.wait(for: 1)
+        task.suspend()
+        let events = delegate.events
+        task.receive { if case .failure = $0 { events.append("not received") } }
+        task.send(.string("x")) { if $0 != nil { events.append("not sent") } }
+        gate.open()
+        await events.wait(for: 5)
+        #expect(events.elements == ["open -", "close 4001 why", "not received", "not sent", "complete"])
+    }
+
+    // U2.4
     @Test func `the server's close code is known as soon as receiving fails because of it`() async throws {
         let server = try makeSocketServer { peer in
             _ = try peer.receive()

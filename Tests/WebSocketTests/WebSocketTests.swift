@@ -61,6 +61,27 @@ import Testing
         #expect(calls.elements == ["failed", "received", "concluded"])
     }
 
+    @Test("a layer above learns of a failure before a message can't be sent because of it")
+    func orderOfRefusal() async throws {
+        let server = try makeServer(answer: { _ in "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n" }) { $0.waitUntilClosed() }
+        defer { server.stop() }
+        let socket = manager.webSocket(server.url())
+        await #expect(throws: WebSocketError.self) { try await socket.open() }
+        let (gate, calls) = (Gate(), Log<String>())
+        Thread.detachNewThread {
+            socket.whenFailed { _ in
+                gate.wait()
+                calls.append("failed")
+            }
+        }
+        #expect(await gate.arrivals())
+        socket.send(.text("x")) { _ in calls.append("not sent") }
+        #expect(calls.elements.isEmpty)
+        gate.open()
+        await calls.wait(for: 2)
+        #expect(calls.elements == ["failed", "not sent"])
+    }
+
     @Test("the session's fields are sent, and its adapter is called after the given one") func adapters() async throws {
         let server = try makeEchoServer()
         let manager = makeManager { $0.headers = ["X-Session": "s", "Accept-Encoding": "gzip"] }

@@ -225,7 +225,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {  // as
             outcome.error = shown(error)
         }
         link.end(outcome.error ?? URLError.of(.networkConnectionLost, self))
-        end(outcome)
+        guard let socket = link.socket else { return end(outcome) }
+        // After the calls that a suspended task has made wait, which fail now, but not before this call returns.
+        socket.afterCalls { [outcome] in self.end(outcome) }
     }
 
     private func shown(_ error: any Error) -> any Error { URLError.of(webSocket: error, self) }
