@@ -106,7 +106,7 @@ package final class Watched<State: Sendable>: Sendable {
     package func when<R: Sendable>(
         isLast: Bool = false, _ take: @escaping @Sendable (inout State) -> R?, _ body: @escaping @Sendable (R) -> Void
     ) -> Int {
-        let number = contents.withLock { contents -> Int in
+        let (number, isDue) = contents.withLock { contents -> (Int, Bool) in
             contents.lastNumber += 1
             let number = contents.lastNumber
             let waiter = Waiter(
@@ -117,9 +117,9 @@ package final class Watched<State: Sendable>: Sendable {
                 },
                 cancel: {})
             contents.add(waiter)
-            return number
+            return (number, !contents.wakeups.isEmpty)
         }
-        resumeAll()
+        if isDue { resumeAll() }
         return number
     }
 
@@ -134,14 +134,14 @@ package final class Watched<State: Sendable>: Sendable {
     }
 
     private func register(_ waiter: Waiter) {
-        let isCancelled = contents.withLock { contents in
+        let (isCancelled, isDue) = contents.withLock { contents -> (Bool, Bool) in
             // A later cancellation finds the waiter; an earlier one is seen here.
-            guard !Task.isCancelled else { return true }
+            guard !Task.isCancelled else { return (true, false) }
             contents.add(waiter)
-            return false
+            return (false, !contents.wakeups.isEmpty)
         }
         if isCancelled { waiter.cancel() }
-        resumeAll()
+        if isDue { resumeAll() }
     }
 }
 
