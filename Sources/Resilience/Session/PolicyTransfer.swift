@@ -96,7 +96,7 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
     private func pass(_ breakers: GroupTable<CircuitBreakerState>, at now: Duration) -> Bool {
         let answer = breakers.withState(for: request) { slot, breaker -> (CircuitBreakerState.Admission, isChanged: Bool) in
             let (admission, change) = breaker.admit(at: now)
-            if let change { transport.addReport(of: change, to: slot) }
+            if let change { transport.addReport(of: change, breaker.opensUntil - now, to: slot) }
             return (admission, change != nil)
         }
         guard let (slot, (admission, isChanged)) = answer else { return true }

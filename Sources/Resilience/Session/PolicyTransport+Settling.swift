@@ -33,7 +33,7 @@ extension PolicyTransport {
         let isChanged = slot.withLock { breaker -> Bool in
             let change = breaker.record(verdict, ticket, took: outcome.duration, at: now, random: random)
             guard let change else { return false }
-            addReport(of: change, to: slot)
+            addReport(of: change, breaker.opensUntil - now, to: slot)
             return true
         }
         if isChanged { slot.makeReports() }
@@ -45,17 +45,18 @@ extension PolicyTransport {
     }
 
     /// Has observers and other processes learn of a breaker's change, by ``GroupSlot/makeReports()``. Inside of the slot's lock.
-    func addReport(of change: CircuitBreakerState.Change, to slot: GroupSlot<CircuitBreakerState>) {
-        slot.addReport { [self] in report(change, of: slot) }
+    ///
+    /// - Parameter pause: for how long it is open, if it is.
+    func addReport(of change: CircuitBreakerState.Change, _ pause: Duration, to slot: GroupSlot<CircuitBreakerState>) {
+        slot.addReport { [self] in report(change, pause, of: slot) }
     }
 
-    private func report(_ change: CircuitBreakerState.Change, of slot: GroupSlot<CircuitBreakerState>) {
+    private func report(_ change: CircuitBreakerState.Change, _ pause: Duration, of slot: GroupSlot<CircuitBreakerState>) {
         guard let breaker = runtime.policies.breaker else { return }
         reporter.report(.circuitBreaker, breaker.name, slot.name, .changed(from: change.from, to: change.to))
         guard let shared = breaker.shared else { return }
         switch change.to {
         case .open:
-            let pause = slot.withLock { $0.opensUntil } - time
             shared.publish(SharedChange(.breakerOpened, policy: breaker.name, group: slot.name, lasting: max(pause, .zero)))
         case .closed: shared.publish(SharedChange(.breakerClosed, policy: breaker.name, group: slot.name))
         case .halfOpen: break
