@@ -134,6 +134,17 @@ import Testing
         #expect(try contents(of: directory) == ["x"])
     }
 
+    @Test func `a load that is cancelled as it would become a download does not`() async throws {
+        let session = try session()
+        defer { session.invalidateAndCancel() }
+        let task = session.dataTask(with: directory.file("x"))
+        task.cancel()
+        #expect(task.becomeDownload(ending: true) == nil)
+        await recorder.completions.wait(for: 1)
+        #expect(recorder.calls.elements == ["metrics", "complete"])
+        #expect(await session.allTasks.isEmpty)
+    }
+
     // U3.7
     @Test func `a download of a file is a copy`() async throws {
         let session = try session()

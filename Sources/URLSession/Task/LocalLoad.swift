@@ -104,13 +104,8 @@ final class LocalLoad: @unchecked Sendable {  // what changes is used on its que
         case .becomeStream: throw LocalFailure(code: .unsupportedURL)
         case .becomeDownload:
             try writeToFile()
-            task.becomeDownload()
-            guard let successor = task.values.withLock({ $0.successor }) else { return }
-            task.values.withLock { values in
-                values.state = .completed
-                values.hasEnded = true
-            }
-            self.task = successor
+            guard let download = task.becomeDownload(ending: true) else { return }
+            self.task = download
             proceed { try self.read() }
         }
     }

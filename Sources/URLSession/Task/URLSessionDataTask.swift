@@ -49,15 +49,19 @@ open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {  // as its 
         }
     }
 
-    /// Makes the download task that takes the place of this one.
-    func becomeDownload() {
+    /// Makes the download task that takes the place of this one; with `ends`, `nil` if this one has ended, or is about to.
+    ///
+    /// - Parameter ends: whether this one ends by that. One with a request ends with it.
+    @discardableResult
+    func becomeDownload(ending ends: Bool = false) -> URLSessionDownloadTask? {
         let download = URLSessionDownloadTask(session, session.makeIdentifier(), work, .delegate)
-        download.take(over: self)
+        guard download.take(over: self, ending: ends) else { return nil }
         session.replace(self, by: download)
         notify { (delegate: any URLSessionDataDelegate, task) in
             guard let task = task as? URLSessionDataTask else { return }
             delegate.urlSession(task.session, dataTask: task, didBecome: download)
         }
+        return download
     }
 }
 

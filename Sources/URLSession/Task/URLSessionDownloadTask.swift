@@ -39,15 +39,24 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {  // as 
     }
 
     /// Takes the place of a data task, with its request.
-    func take(over task: URLSessionDataTask) {
-        let taken = task.values.withLock { values in
+    ///
+    /// - Parameter ends: whether the data task ends by that, in the same step; then `false` if it has ended, or is about to.
+    func take(over task: URLSessionDataTask, ending ends: Bool) -> Bool {
+        let taken = task.values.withLock { values -> (Request?, URLResponse?, (any URLSessionTaskDelegate)?, State)? in
+            let taken = (values.request, values.response, values.delegate, values.state)
+            if ends {
+                guard !values.hasEnded, values.state != .canceling else { return nil }
+                (values.state, values.hasEnded) = (.completed, true)
+            }
             values.successor = self
-            return (values.request, values.response, values.delegate, values.state)
+            return taken
         }
+        guard let taken else { return false }
         values.withLock { values in
             (values.request, values.response, values.delegate, values.state) = taken
             values.isStarted = true
         }
+        return true
     }
 
     /// Notes written bytes; they are reported together to a slow delegate.
