@@ -56,7 +56,11 @@ extension WebSocket {
 
     /// Calls `body` after the calls of what has happened by now: at once, or after the one in which this is called.
     package func afterCalls(_ body: @escaping @Sendable () -> Void) {
-        driver.state.when { _ -> Void? in () } _: { body() }
+        driver.state.when { _ -> Void? in
+            ()
+        } _: {
+            body()
+        }
     }
 
     /// Sends a message after those sent before; calls `done` when it was written to the network, or never will be.
@@ -66,7 +70,11 @@ extension WebSocket {
             driver.state.when({ $0.writeOutcome(of: number) }, done)
         } catch {
             // In the order of events, too: calls about the change that is why may wait.
-            driver.state.when { _ -> (any Error)? in error } _: { done(.failure($0)) }
+            driver.state.when { _ -> (any Error)? in
+                error
+            } _: {
+                done(.failure($0))
+            }
         }
     }
 
