@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct CorpusTests {
     /// How many files, and how many places in each: fewer with `CURLEW_TEST_SHORT=1`, for runs under a sanitizer.
-    private static let count = ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == "1" ? 8 : 24
+    private static let count = ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == "1" ? 8 : 16
 
     static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Corpus")
 

@@ -10,7 +10,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ConformanceTests {
     private static var seeds: ClosedRange<UInt64> {
         if let seed = ProcessInfo.processInfo.environment["CURLEW_TEST_SEED"].flatMap({ UInt64($0) }) { return seed...seed }
-        return 1...TestLength.value(12, short: 6, long: 40)
+        return 1...TestLength.value(8, short: 4, long: 40)
     }
 
     @Test("transfers in random courses follow the rules, and leave nothing behind", arguments: ConformanceStacks.all)
@@ -31,7 +31,7 @@ import Testing
         let all: [(ExchangeKind, seed: UInt64)] = [
             (.large, 1), (.headOnly, 2), (.upload, 1), (.hinted, 1), (.small, 2), (.headOnly, 1), (.large, 2),
         ]
-        for (kind, seed) in all.prefix(TestLength.value(3, short: 2, long: all.count)) where stack.kinds.contains(kind) {
+        for (kind, seed) in all.prefix(TestLength.value(2, short: 1, long: all.count)) where stack.kinds.contains(kind) {
             let problems = try await ConformanceRound(stack, seed: 0).run(Self.points(kind, seed: seed))
             try #require(problems.isEmpty, "\(problems.joined(separator: "\n"))")
         }
