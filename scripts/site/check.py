@@ -28,7 +28,7 @@ FIRST = {
     "timeout": "Requests, responses, timeouts",
     "retry": "Interceptors: adapt, retry, authenticate",
     "proxy": "Proxy, sockets, names, protocols",
-    "certificate": "Security: certificates, pins, addresses",
+    "certificate": "Security: certificates, pins, address guard",
     "upload": "Uploads and forms",
     "SSE": "Server-sent events (SSE) and JSON lines",
     "mock": "Testing: mock responses, a clock, a server",
@@ -197,8 +197,10 @@ def check_search(browser, root):
         # What was typed before stays in the field.
         browser.evaluate(f"{field}.focus(), document.execCommand('selectAll')")
         browser.call("Input.insertText", text=typed)
-        # Beside the hits are the groups that they are in.
-        hits = (f"[...document.querySelectorAll('.navigator-card-item')].map(item => item.innerText)"
+        # The list uses its elements again, in any order, and keeps others outside of the window. Beside the hits are the groups that
+        # they are in.
+        hits = (f"[...document.querySelectorAll('.navigator-card-item')].map(item => [item.getBoundingClientRect().top, item.innerText])"
+                f".filter(([top]) => top > 0).sort(([one], [other]) => one - other).map(([, text]) => text)"
                 f".filter(text => text.toLowerCase().includes({json.dumps(typed.lower())}))")
         if typed in FIRST:
             hits += ".slice(0, 1)"
