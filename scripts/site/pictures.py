@@ -109,7 +109,7 @@ def wrapped(text, length):
 
 def chart(title, note, values, unit):
     def draw(theme):
-        head, notes = wrapped(title, 46), wrapped(note, 66)
+        head, notes = wrapped(title, 43), wrapped(note, 66)
         top = 24 + 24 * len(head)
         picture = Picture(WIDTH, top + 48 * len(values) + 18 * len(notes) + 20, title, theme)
         for index, line in enumerate(head):
