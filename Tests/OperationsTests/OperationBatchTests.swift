@@ -58,7 +58,8 @@ import Testing
         let second = DispatchQueue(label: "second")
         operations[0].completionQueue = DispatchQueue(label: "first")
         operations[1].completionQueue = second
-        let (gate, log) = (Gate(), Log<String>())
+        let (gate, log, ends) = (Gate(), Log<String>(), Log<Void>())
+        operations[1].completionBlock = { ends.append(()) }
         let batch = URLConnectionOperation.batchOfRequestOperations(operations) { finished, _ in
             if finished == 1 { gate.wait() }
             log.append("\(finished)")
@@ -70,8 +71,8 @@ import Testing
         #expect(await gate.arrivals())
         queue.addOperation(batch[1])
         queue.addOperation(batch[2])
-        await operations[1].waitForEnd()
-        // After the closure of the second operation.
+        await ends.wait(for: 1)
+        // After the closure of the second operation, which has called the one before it.
         await withCheckedContinuation { continuation in second.async { continuation.resume() } }
         #expect(log.count == 0)
         gate.open()

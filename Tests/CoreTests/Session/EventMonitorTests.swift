@@ -63,7 +63,7 @@ import Testing
         #expect(await recorder.events.first(4) == ["task 1", "cancel", "complete false", "finish"])
     }
 
-    @Test func `no start is reported of a request that another thread cancels just before it`() async {
+    @Test func `no start is reported of a request that another thread cancels just before it`() async throws {
         let manager = SessionManager(mock: MockTransport()) { [recorder] in $0.eventMonitors = [recorder] }
         manager.startRequestsImmediately = false
         let request = manager.request("http://mock/")
@@ -71,7 +71,7 @@ import Testing
         request.cancel()
         // What the thread does next that has made the task.
         manager.startRequestsImmediately = true
-        if let task = request.task { request.driver.startDeferred(task, of: request, by: manager) }
+        request.driver.startDeferred(try #require(request.task), of: request, by: manager)
         await withCheckedContinuation { continuation in request.session.queue.async { continuation.resume() } }
         #expect(await recorder.events.first(4) == ["task 1", "cancel", "complete false", "finish"])
         #expect(recorder.events.count == 4)
