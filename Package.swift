@@ -157,7 +157,7 @@ let package = Package(
         .testTarget(name: "CacheTests", dependencies: ["CurlewCache", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "CookiesTests", dependencies: ["CurlewCookies", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "CachingTests", dependencies: ["CurlewCaching", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
-        .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
+        .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(
             name: "SigningTests", dependencies: core + ["CurlewCrypto", "CurlewSigning", "CurlewTestSupport", "CurlewTesting"],
             exclude: ["Vectors", "moto-server.py"]),
@@ -171,7 +171,9 @@ let package = Package(
             ]),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: library + ["CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-probe"]),
+            dependencies: library + [
+                "CurlewJSON", "CurlewURLSession", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-probe",
+            ]),
         .testTarget(
             name: "WebSocketTests",
             dependencies: library + ["CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
@@ -179,7 +181,6 @@ let package = Package(
             name: "URLSessionTests",
             dependencies: library + [
                 "CurlewURLSession", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "CurlewHAR",
-                "curlew-probe",
             ]),
         .testTarget(
             name: "DownloadsTests",
