@@ -5,6 +5,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewTesting
 import Testing
 
 /// A store whose changes are not written, as on a disk that is full, as long as that is wanted.
@@ -142,14 +143,16 @@ private final class FullStore: TokenStore {
         issuer.update { $0 = server.url("") }
         let client = OAuthClient(id: "app", server: .issuer(server.url("")), configuration: makeConfiguration())
         var options = OAuthAuthenticator.Options()
-        options.renewalTimeout = .seconds(4)
+        options.renewalTimeout = .seconds(8)
         let authenticator = OAuthAuthenticator(client, store: FullStore(.expired()), options: options)
-        async let first = AuthTests.error { try await renew(authenticator) }
+        // What is left is counted on this clock.
+        let clock = VirtualClock()
+        async let first = clock.run { await AuthTests.error { try await renew(authenticator) } }
         #expect(await gate.arrivals(1))
-        try await Task.sleep(for: .seconds(2.5))
+        await clock.advance(by: .seconds(5))
         gate.open()
-        guard case OAuthError.timedOut(.seconds(4))? = await first else {
-            Issue.record("refreshed in a second and a half")
+        guard case OAuthError.timedOut(.seconds(8))? = await first else {
+            Issue.record("refreshed in three seconds")
             return
         }
         _ = try await client.metadata()

@@ -121,9 +121,9 @@ public final class OAuthAuthenticator: AsyncAuthenticator {
             return current
         }
         // Before the store is locked, which may wait for other processes; and so that only the request of tokens can have an unknown outcome.
-        let start = ContinuousClock.now
+        let deadline = Deadline.after(options.renewalTimeout)
         _ = try await client.metadata(within: options.renewalTimeout)
-        let left = options.renewalTimeout - (ContinuousClock.now - start)
+        let left = deadline.remaining
         // A refresh whose answer comes too late has an unknown outcome. The metadata are known then, so that the next one has all the time.
         guard left >= min(options.renewalTimeout / 2, .seconds(5)) else { throw OAuthError.timedOut(after: options.renewalTimeout) }
         let outcome = Lock<Outcome?>(nil)
