@@ -179,7 +179,8 @@ struct DraftDialect: UploadDialect {
             try verify(reply, file)
             return UploadState(offset: file.length, isComplete: true, reply: reply)
         }
-        if named.withLock({ $0 }) == nil { try name(reply.head, reply.url, reply.sender) }
+        // The last one counts, as the offset of this response is that of the upload that it names.
+        if reply.head.value(for: "Location") != nil || named.withLock({ $0 }) == nil { try name(reply.head, reply.url, reply.sender) }
         return UploadState(offset: reply.head.integer("Upload-Offset").map(Int64.init), expires: expiry, reply: reply)
     }
 

@@ -220,6 +220,40 @@ import Testing
     }
 
     // A2.2
+    @Test("of the uploads that an announcement and the response name the last one counts, also later", arguments: [true, false])
+    func renamed(isOfOrigin: Bool) async throws {
+        let count = Lock(0)
+        let server = try TusServer(
+            Self.settings { settings in
+                settings.cuts = [80_000]
+                settings.location = { path in
+                    let number = count.withLock { count in
+                        count += 1
+                        return count
+                    }
+                    if number == 1 { return "/files/announced" }
+                    return isOfOrigin ? path : "http://localhost:1\(path)"
+                }
+            })
+        let file = try file(100_000)
+        let options = Self.options { ($0.chunkSize, $0.retryPolicy) = (60_000, RetryPolicy(retryLimit: 0)) }
+        let upload = makeManager().resumableUpload(file, to: server.url(), options: options)
+        guard isOfOrigin else {
+            let error = await #expect(throws: ResumableUploadError.self) { try await upload.response }
+            #expect(error?.kind == .otherOrigin)
+            #expect(server.methods() == ["OPTIONS", "POST"])
+            return
+        }
+        await #expect(throws: CurlewError.self) { try await upload.response }
+        let response = try await makeManager().resumableUpload(file, to: server.url(), options: options).response
+        #expect(response.resumed == 80_000)
+        #expect(response.uploadURL?.absoluteString == server.url("/files/1"))
+        #expect(server.methods() == ["OPTIONS", "POST", "HEAD", "PATCH", "HEAD", "PATCH"])
+        #expect(server.entries.dropFirst(2).allSatisfy { $0.path == "/files/1" })
+        #expect(isStored(server, size: 100_000))
+    }
+
+    // A2.2
     @Test("an upload of another origin ends the request") func otherOrigin() async throws {
         let server = try TusServer(Self.settings { $0.location = { "http://localhost:1\($0)" } })
         let error = await #expect(throws: ResumableUploadError.self) {

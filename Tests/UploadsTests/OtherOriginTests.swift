@@ -151,8 +151,13 @@ import Testing
         options.retryPolicy = RetryPolicy(retryLimit: 1, exponentialBackoffScale: 0.001)
         options.allowsOtherOrigins = true
         options.requestOptions.redirects = redirects
-        options.headers = isOfSession ? ["X-Plain": "1"] : ["X-Plain": "1", "X-Internal": "secret", "Authorization": "Bearer secret"]
-        if !isOfSession { options.requestOptions.signer = Signer(identity: "secret") }
+        options.headers = ["X-Plain": "1"]
+        if !isOfSession {
+            options.headers.update(name: "X-Internal", value: "secret")
+            options.headers.update(name: "Authorization", value: "Bearer secret")
+            options.headers.update(name: "Cookie", value: "id=secret")
+            options.requestOptions.signer = Signer(identity: "secret")
+        }
         let manager = makeManager { configuration in
             configuration.signer = Signer(identity: "secret")
             // The options' policy counts in place of the session's.
@@ -165,7 +170,7 @@ import Testing
         _ = try await manager.resumableUpload(file, to: server.url(), options: options).response
         let foreign = other.entries.dropFirst(2)
         #expect(foreign.map(\.method) == ["PATCH", "HEAD", "PATCH"])
-        for name in ["X-Internal", "Authorization", "X-Signature"] {
+        for name in ["X-Internal", "Authorization", "X-Signature"] + (isOfSession ? [] : ["Cookie"]) {
             #expect(foreign.allSatisfy { $0.header(name) == nil })
             #expect(server.entries.allSatisfy { $0.header(name)?.hasSuffix("secret") == true })
         }

@@ -78,8 +78,8 @@ extension TusServer.Connection {
             state.uploads[path] = upload
             return path
         }
-        let location = ServerField("Location", settings.location(path))
-        if settings.announces { try sendInterim([location] + limits) }
+        func location() -> ServerField { ServerField("Location", settings.location(path)) }
+        if settings.announces { try sendInterim([location()] + limits) }
         if settings.stallsAfterAnnouncement {
             socket.drain(timeout: .seconds(20))
             throw TusServer.Cut()
@@ -93,7 +93,7 @@ extension TusServer.Connection {
             }
             throw error
         }
-        guard entry.header("Upload-Complete") == "?1" else { return .status(201, headers: [location, complete(false)] + limits) }
+        guard entry.header("Upload-Complete") == "?1" else { return .status(201, headers: [location(), complete(false)] + limits) }
         return finished(path)
     }
 

@@ -44,7 +44,7 @@ final class TusServer: Sendable {
         var resets = false
         /// Responds in place of the server; `nil` to let it respond. With the number of the request of that method, from 1.
         var override: @Sendable (Entry, Int) -> ServerResponse? = { _, _ in nil }
-        /// The `Location` of an upload by its path.
+        /// The `Location` of an upload by its path, asked for with each response that has one.
         var location: @Sendable (String) -> String = { $0 }
         /// Whether it reads nothing of the first body after its announcement, until the client is gone.
         var stallsAfterAnnouncement = false
