@@ -44,6 +44,9 @@ extension ResumableUpload {
         public var verifiesContent = false
         /// Where the state is kept until the upload is complete; `nil`, the default, for a hidden file beside the uploaded one. It is
         /// readable by its owner only, and has the upload's URL, but no credentials.
+        ///
+        /// It has the state of one upload. That of another file, or to another URL, is not continued: the upload starts over, and its state
+        /// replaces the other.
         public var stateFile: URL?
         /// Which failures are followed by another attempt, after which delay, and how many in a row without a byte in between: those of
         /// `RetryPolicy` by default, five times. Its properties count, not its methods; which request failed makes no difference, as the

@@ -16,11 +16,19 @@ struct UploadRecord: Codable, Equatable, Sendable {
     let endpoint: String
     /// A digest of what was said about the file.
     let metadata: String
+    /// A digest of the file's path; `nil` in records of earlier versions.
+    let source: String?
     let file: UploadedFile.Identity
     /// Who answers the requests (`SessionManager.responder`); empty for plain requests.
     let responder: String
     /// A digest of the credentials with which it was begun; `nil` for none. Another user's upload is not continued.
     let sender: String?
+
+    /// Whether it is of the file at a URL, also one that has changed since or is gone. The state file may be that of other files as well.
+    func isAbout(_ url: URL) -> Bool {
+        guard let source, source != Self.digest(url.path) else { return true }
+        return (try? UploadedFile(url))?.identity.isSame(as: file) == true
+    }
 
     /// Returns a digest of a text, which reveals no secrets in it.
     static func digest(_ text: String) -> String { SHA256.digest(of: text.utf8).hexDigits }

@@ -134,6 +134,34 @@ import Testing
     }
 
     // A2.2
+    @Test("the state of another file is neither continued nor removed, that of a file that was moved is", arguments: [true, false])
+    func otherFile(isMoved: Bool) async throws {
+        var settings = TusServer.Settings()
+        settings.cuts = [50_000]
+        let server = try TusServer(settings)
+        let file = try file()
+        let other = directory.file("other")
+        let options = Self.options { options in
+            options.stateFile = directory.file("state")
+            options.retryPolicy = RetryPolicy(retryLimit: 0)
+        }
+        await #expect(throws: CurlewError.self) {
+            try await makeManager().resumableUpload(file, to: server.url(), options: options).response
+        }
+        if isMoved {
+            try FileManager.default.moveItem(at: file, to: other)
+        } else {
+            try FileManager.default.copyItem(at: file, to: other)
+        }
+        try await makeManager().resumableUpload(other, to: server.url(), options: options).cancel(removingFromServer: true)
+        #expect(server.uploads.keys.sorted() == (isMoved ? [] : ["/files/1"]))
+        guard !isMoved else { return }
+        let response = try await makeManager().resumableUpload(other, to: server.url(), options: options).response
+        #expect(response.resumed == 0 && response.uploadURL?.path == "/files/2")
+        #expect(try await makeManager().resumableUpload(file, to: server.url(), options: options).response.resumed == 0)
+    }
+
+    // A2.2
     @Test("what is no state file is not overwritten") func noState() async throws {
         let server = try TusServer()
         let other = try directory.write(Data("a letter".utf8), to: "letter")
