@@ -312,16 +312,21 @@ import Testing
         #expect(try contents(of: temporary.url).count == (isWanted ? 1 : 0))
     }
 
-    @Test("cancelling while a retry is due", arguments: [true, false]) func cancelledBetween(_ isWanted: Bool) async throws {
+    @Test("cancelling while a retry is due", arguments: [true, false], [true, false])
+    func cancelledBetween(_ isWanted: Bool, isStable: Bool) async throws {
         let manager = manager(.answering(inTurn: [Self.cut]))
         let asked = Inbox<Void>()
         manager.retrier = Retrying { _, _, _ in asked.put(()) }
-        let request = manager.download("http://mock/").response { _ in }
+        let request =
+            (isStable
+            ? manager.download("http://mock/", to: directory.file("file"), options: .resumePreviousDownload)
+            : manager.download("http://mock/")).response { _ in }
         _ = await asked[0]
         request.cancel(createResumeData: isWanted)
         #expect(isCancelled(await request.serializingURL().response.error))
         #expect((request.resumeData != nil) == isWanted)
-        #expect(try contents(of: temporary.url).count == (isWanted ? 1 : 0))
+        #expect(try contents(of: temporary.url).count == (isWanted && !isStable ? 1 : 0))
+        #expect(try contents(of: directory.url) == (isWanted && isStable ? [".file.part", ".file.part.json"] : []))
     }
 
     @Test("a cancellation while a retry is due leaves another download the file that it has taken over", arguments: [true, false])
