@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 import CurlewJSON
+import CurlewTestSupport
 import Foundation
 import Testing
 
-/// Decodes every type from every text at every position: `FastJSONDecoder` has the outcome of `JSONDecoder`.
+/// Decodes every type from every text, and each at every position: `FastJSONDecoder` has the outcome of `JSONDecoder`. With
+/// `CURLEW_TEST_LONG=1` every type is decoded from every text at every position.
 @Suite(.timeLimit(.minutes(1)))
 struct ConformanceTests {
     static let numbers = [
@@ -83,7 +85,8 @@ struct ConformanceTests {
     @Test(arguments: ["numbers", "strings", "others"])
     func `every type with every text`(_ group: String) {
         let texts = group == "numbers" ? Self.numbers : group == "strings" ? Self.strings : Self.others
-        for type in Self.plain + (group == "others" ? Self.compound : []) { everywhere(type, texts) }
+        let types = Self.plain + (group == "others" ? Self.compound : [])
+        for (number, type) in types.enumerated() { everywhere(type, texts, number) }
         for type in Self.compound where group != "others" { compare(type, Array(texts.prefix(12)).map { "[\($0)]" } + texts.prefix(12)) }
     }
 
@@ -99,12 +102,18 @@ struct ConformanceTests {
         compare([Level: Int].self, [#"{"42":1,"1":2}"#])
     }
 
-    private func everywhere<T: Decodable>(_ type: T.Type, _ texts: [String]) {
+    /// Decodes a type from each text alone, and inside of others: at one position, which is another one for the next text and for the type
+    /// with the next number; at all of them without a number, or if the tests are long.
+    private func everywhere<T: Decodable>(_ type: T.Type, _ texts: [String], _ number: Int? = nil) {
+        func turn(_ position: Int) -> [String] {
+            guard let number, !TestLength.isLong else { return texts }
+            return texts.indices.filter { ($0 + number) % 5 == position }.map { texts[$0] }
+        }
         compare(type, texts)
-        compare([T].self, texts.map { "[\($0),\($0)]" })
-        compare(Box<T>.self, texts.map { #"{"v":\#($0)}"# })
-        compare(Maybe<T>.self, texts.map { #"{"w":0,"v": \#($0) }"# })
-        compare(Single<T>.self, texts)
-        compare(Unkeyed<T>.self, texts.map { "[\($0), null, \($0)]" })
+        compare([T].self, turn(0).map { "[\($0),\($0)]" })
+        compare(Box<T>.self, turn(1).map { #"{"v":\#($0)}"# })
+        compare(Maybe<T>.self, turn(2).map { #"{"w":0,"v": \#($0) }"# })
+        compare(Single<T>.self, turn(3))
+        compare(Unkeyed<T>.self, turn(4).map { "[\($0), null, \($0)]" })
     }
 }
