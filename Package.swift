@@ -238,7 +238,7 @@ let package = Package(
             name: "FuzzTests",
             dependencies: core + [
                 "CCurlew", "CurlewCaching", "CurlewDownloads", "CurlewEvents", "CurlewJSON", "CurlewOperations", "CurlewServices",
-                "CurlewSigning", "CurlewWebSocket",
+                "CurlewSigning", "CurlewTestSupport", "CurlewWebSocket",
             ],
             exclude: ["Corpus", "Fuzzer"]),
         .testTarget(

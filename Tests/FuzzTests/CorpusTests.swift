@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
+import CurlewTestSupport
 import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct CorpusTests {
-    /// How many files, and how many places in each: fewer with `CURLEW_TEST_SHORT=1`, for runs under a sanitizer.
-    private static let count = ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == "1" ? 8 : 16
+    /// How many files, and how many places in each. `scripts/fuzz` changes more of them.
+    private static let count = TestLength.value(8, long: 16)
 
     static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Corpus")
 
