@@ -19,7 +19,7 @@ enum Scale {
     static let streamedBody: Int64 = TestLength.value(256 << 20, short: 64 << 20)
     static let together = TestLength.value(5_000, short: 500, long: 10_000)
     static let soak = TestLength.value(20_000, short: 2_000, long: 1_000_000)
-    static let cancels = TestLength.value(1_000, short: 200, long: 4_000)
+    static let cancels = TestLength.value(300, short: 200, long: 4_000)
     static let pauses = TestLength.value(96, short: 24, long: 2_000)
     /// Whether memory figures are meaningful: a sanitizer's shadow memory would be counted too.
     static let limitsMemory = !TestLength.isShort
