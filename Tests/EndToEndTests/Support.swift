@@ -13,7 +13,7 @@ extension Trait where Self == ConditionTrait {
 
 /// The scale of the stress tests.
 enum Scale {
-    static let requests = TestLength.value(10_000, short: 1_000)
+    static let requests = TestLength.value(4_000, short: 1_000, long: 10_000)
     static let sessions = TestLength.value(2_000, short: 200)
     static let largeFile: Int64 = TestLength.value(256 << 20, short: 64 << 20, long: 1 << 30)
     static let streamedBody: Int64 = TestLength.value(256 << 20, short: 64 << 20)

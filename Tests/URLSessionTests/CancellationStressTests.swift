@@ -4,7 +4,7 @@ import CurlewURLSession
 import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(5))) struct CancellationStressTests {
-    private static let count = TestLength.value(1_200, short: 300, long: 10_000)
+    private static let count = TestLength.value(800, short: 160, long: 10_000)
     private static let tasks = 8
 
     // U2.2
