@@ -17,8 +17,6 @@ struct HandshakeRequest: Sendable {
     let subprotocols: [String]
     /// The URL with an HTTP scheme, for which cookies are sent and stored; `nil` if the request does not handle cookies.
     let cookieURL: String?
-    /// The request's main document, by which cookies are accepted.
-    let document: URL?
     let compression: WebSocketCompression?
 
     /// Makes the handshake for a request, after the adapters have modified it.
@@ -49,7 +47,7 @@ struct HandshakeRequest: Sendable {
             upgrade = try UpgradeRequest(
                 request.url, .get, headers, to: "websocket", own: own, reserved: Self.ownFields,
                 schemes: ["ws": false, "http": false, "wss": true, "https": true], defaults: defaults,
-                cookies: request.httpShouldHandleCookies ? cookies : nil)
+                document: request.mainDocumentURL, cookies: request.httpShouldHandleCookies ? cookies : nil)
         } catch {
             switch error {
             case .url(let url): throw .invalidRequest(reason: .invalidURL(url))
@@ -58,7 +56,6 @@ struct HandshakeRequest: Sendable {
             }
         }
         cookieURL = upgrade.handlesCookies ? upgrade.url : nil
-        document = request.mainDocumentURL
         self.key = key
         self.compression = compression
     }

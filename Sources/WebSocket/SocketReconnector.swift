@@ -165,7 +165,7 @@ final class SocketReconnector: Sendable {
         _ result: UpgradeReader.Result?, to request: HandshakeRequest, in session: Session
     ) throws -> (ResponseHead, rest: Data) {
         guard let result else { throw WebSocketError.closed(WebSocketClosure(code: .abnormalClosure)) }
-        if let url = request.cookieURL { session.storeCookies(of: result.head, from: url, in: request.document) }
+        if let url = request.cookieURL { session.storeCookies(of: result.head, from: url, in: request.upgrade.document) }
         session.noteSecurity(of: result.head, from: request.url, owner: configuration.layer?.owner)
         switch result {
         case .switched(let head, let rest): return (head, rest)

@@ -168,6 +168,20 @@ import Testing
         #expect(requests.elements.last?.header("Cookie") == nil)
     }
 
+    @Test(arguments: [("https://other.test/", false), ("http://127.0.0.1/page", true), (nil, true)] as [(String?, Bool)])
+    func `cookies are those of a request with the main document that an adapter has set`(_ document: String?, _ isKept: Bool) async throws {
+        let store = CookieStore()
+        let manager = makeManager { $0.cookies = store }
+        manager.adapter = Adapter { $0.mainDocumentURL = document.flatMap { URL(string: $0) } }
+        await #expect(throws: UpgradeError.self) { try await manager.upgrade(server.url("/missing"), to: "tcp") }
+        #expect(try store.cookies().map(\.name) == (isKept ? ["a"] : []))
+        // It is not sent for a document of another site.
+        try store.set(Cookie(name: "s", value: "1", domain: "127.0.0.1", sameSite: .strict))
+        await #expect(throws: UpgradeError.self) { try await manager.upgrade(server.url("/missing"), to: "tcp") }
+        let sent = try #require(requests.elements.last)
+        #expect((sent.header("Cookie")?.hasSuffix("s=1") ?? false) == isKept)
+    }
+
     @Test func `a server that never answers ends with the timeout, the deadline or the task`() async throws {
         for (options, timeout) in [(nil, Duration.milliseconds(50)), (RequestOptions(deadline: .milliseconds(50)), .seconds(60))] {
             let error = try await #require(throws: CurlewError.self) {

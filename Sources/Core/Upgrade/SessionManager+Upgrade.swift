@@ -82,8 +82,9 @@ extension UpgradeRequest {
         do throws(Invalid) {
             try self.init(
                 url, method, HTTPHeaders(request.allHTTPHeaderFields ?? [:]), body: body, to: protocolName,
-                defaults: session.configuration.headers,
-                cookies: request.httpShouldHandleCookies ? { session.cookieField(for: $0, given: $1) } : nil)
+                defaults: session.configuration.headers, document: request.mainDocumentURL,
+                cookies: request.httpShouldHandleCookies
+                    ? { session.cookieField(for: $0, given: $1, in: request.mainDocumentURL) } : nil)
         } catch {
             switch error {
             case .url(let text): throw .invalidURL(url: text)
@@ -104,7 +105,7 @@ extension StreamRequest {
             do {
                 let result = try await readHandshake(progress, toHead: sent()?.method == .head)
                 if let head = result?.head, let request = sent() {
-                    if request.handlesCookies { session.storeCookies(of: head, from: request.url) }
+                    if request.handlesCookies { session.storeCookies(of: head, from: request.url, in: request.document) }
                     session.noteSecurity(of: head, from: request.url)
                 }
                 let attempt = progress.attempt ?? handshakeAttempt

@@ -28,6 +28,8 @@ package struct UpgradeRequest: Sendable {
     private let target: Target
     /// Whether cookies are sent, and those of the response stored.
     package let handlesCookies: Bool
+    /// The request's `mainDocumentURL`, by which its cookies are judged; `nil` for none.
+    package let document: URL?
     private let own: HTTPHeaders
     private let reserved: [String]
     private let body: Data?
@@ -41,14 +43,16 @@ package struct UpgradeRequest: Sendable {
     ///   - reserved: the names of the fields that only the request itself sets.
     ///   - schemes: those that the URL may have, in lowercase, and whether they mean TLS.
     ///   - defaults: fields that are added unless the request has one of that name.
+    ///   - document: the request's `mainDocumentURL`; `nil`, the default, for none.
     ///   - cookies: returns the value of `Cookie` for a URL, given the user's; `nil` if the request does not handle cookies.
     package init(
         _ url: URL?, _ method: HTTPMethod, _ headers: HTTPHeaders, body: Data? = nil, to name: String, own: HTTPHeaders = [:],
         reserved: [String] = ownFields, schemes: [String: Bool] = ["http": false, "https": true], defaults: HTTPHeaders,
-        cookies: ((_ url: String, _ given: String?) -> String?)?
+        document: URL? = nil, cookies: ((_ url: String, _ given: String?) -> String?)?
     ) throws(Invalid) {
         target = try Target(url, schemes)
         handlesCookies = cookies != nil
+        self.document = document
         var fields: HTTPHeaders = ["Upgrade": name, "Connection": "Upgrade"]
         for field in own { fields.append(field) }
         if let body { fields.append(name: "Content-Length", value: "\(body.count)") }
