@@ -498,11 +498,11 @@ import Testing
         var granted: [Bool] = []
         granted.append(state.acquireNow(at: .zero))
         granted.append(state.acquireNow(at: .zero))
-        state.giveBack()
+        state.giveBack(state.ownPermit)
         granted.append(state.acquireNow(at: .zero))
         #expect(granted == [true, false, true])
         state.leased = .max
-        state.giveBack()
+        state.giveBack(.leased)
         #expect(state.leased == .max)
     }
 

@@ -73,6 +73,29 @@ import Testing
         #expect(await fails(session.request()) { failureKind($0) == .circuitOpen })
     }
 
+    @Test("what finds no place gives its permit back: at once, after its wait, and if it is cancelled meanwhile", arguments: [true, false])
+    func permitsOfUnsent(cancels: Bool) async {
+        let session = ScriptedSession(
+            Resilience(
+                rateLimiter: RateLimiter(RateLimit(3, per: .seconds(1_000), burst: 3), maximumWait: .zero),
+                concurrency: ConcurrencyLimiter(.fixed(1), queueLimit: 1, maximumWait: .seconds(1))))
+        let first = session.request()
+        let exchange = await session.exchange(0)
+        let waiting = session.request()
+        // The queue is full.
+        for _ in 0..<3 { #expect(await fails(session.request()) { failureKind($0) == .overloaded }) }
+        if cancels { waiting.cancel() } else { await session.clock.advance(by: .seconds(1)) }
+        #expect(await fails(waiting) { cancels ? isCancelled($0) : failureKind($0) == .overloaded })
+        exchange.respond()
+        #expect(await ok(first))
+        for number in 1...2 {
+            let next = session.request()
+            await session.exchange(number).respond()
+            #expect(await ok(next))
+        }
+        #expect(await fails(session.request()) { failureKind($0) == .rateLimited })
+    }
+
     @Test("redirects and retries pass the policies as well") func exchanges() async {
         let breaker = CircuitBreaker(minimumCalls: 1, window: .count(1))
         let retries = RetryPolicy(retryLimit: 3, exponentialBackoffScale: 0)

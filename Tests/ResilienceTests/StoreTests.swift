@@ -23,6 +23,15 @@ private final class TestStore: RateLimitStore {
     }
 }
 
+/// A store whose answers the test gives.
+private final class AskingStore: RateLimitStore {
+    let calls = Inbox<CheckedContinuation<RateLimitGrant, Never>>()
+
+    func acquire(_ count: Int, of key: String, limit: RateLimit) async throws -> RateLimitGrant {
+        await withCheckedContinuation { calls.put($0) }
+    }
+}
+
 /// Publishes to all subscribers.
 private final class TestState: SharedPolicyState {
     /// A subscription, which ends with the object.
@@ -71,6 +80,38 @@ private final class TestState: SharedPolicyState {
         let manager = manager(store, Events(), .closed)
         #expect(try await manager.request(url).serializingString().value == "ok")
         #expect(store.calls.read { $0.count } == 2)
+    }
+
+    @Test("a permit whose request was cancelled before the store has answered is the next one's") func permitOfCancelled() async throws {
+        let store = AskingStore()
+        let session = ScriptedSession(Resilience(rateLimiter: RateLimiter(RateLimit(1, burst: 1), store: store)))
+        let first = session.request()
+        let call = await store.calls[0]
+        first.cancel()
+        #expect(await fails(first, isCancelled))
+        let second = session.request()
+        call.resume(returning: .granted(1, validFor: .seconds(60)))
+        try #require(await eventually { session.count == 1 })
+        await session.exchange(0).respond()
+        #expect(try await second.serializingData().value.isEmpty)
+        #expect(store.calls.count == 1)
+    }
+
+    @Test("a leased permit of a request that finds no place is there again") func leaseOfUnsent() async throws {
+        let store = TestStore(.granted(2, validFor: .seconds(60)))
+        var limiter = RateLimiter(RateLimit(2, burst: 2), store: store, leaseSize: 2)
+        limiter.storeFailure = .closed
+        let session = ScriptedSession(
+            Resilience(rateLimiter: limiter, concurrency: ConcurrencyLimiter(.fixed(1), queueLimit: 0)))
+        let first = session.request()
+        let exchange = await session.exchange(0)
+        for _ in 0..<3 { #expect(await fails(session.request()) { failureKind($0) == .overloaded }) }
+        exchange.respond()
+        #expect(try await first.serializingData().value.isEmpty)
+        let second = session.request()
+        await session.exchange(1).respond()
+        #expect(try await second.serializingData().value.isEmpty)
+        #expect(store.calls.read { $0 } == [2])
     }
 
     // A5.1: a fleet's refusal says how long to wait, as that of a process does.

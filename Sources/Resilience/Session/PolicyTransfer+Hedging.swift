@@ -81,7 +81,7 @@ extension PolicyTransfer {
 
     /// Gives back what a second attempt that is not sent has taken.
     private func leaveUnused(_ room: Room) {
-        if let slot = room.permit { slot.withLock { $0.giveBack() } }
+        if let slot = room.permit { slot.withLock { $0.giveBack($0.ownPermit) } }
         if let place = room.place { transport.leave(place, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false) }
     }
 

@@ -72,13 +72,17 @@ extension PolicyTransfer {
     // MARK: - The rate limiter
 
     func pass(_ rates: GroupTable<RateState>, at now: Duration) -> Bool {
-        guard let (slot, decision) = rates.withState(for: request, { _, rate in rate.acquire(at: now) }) else { return true }
+        guard let (slot, (decision, permit)) = rates.withState(for: request, { _, rate in (rate.acquire(at: now), rate.ownPermit) })
+        else { return true }
         // Nearly always: the policy is large to copy.
-        if case .granted? = decision { return true }
+        if case .granted? = decision {
+            held.permit = permit
+            return true
+        }
         guard let policy = runtime.policies.rateLimiter else { return true }
         if let decision { return follow(decision, policy, slot, at: now) }
         let number = beginWait(.permit(slot), at: now)
-        setTimer(number, policy.maximumWait) { [weak self] in self?.permitCame(number, .refused(retryAfter: nil), slot) }
+        setTimer(number, policy.maximumWait) { [weak self] in self?.permitCame(number, .refused(retryAfter: nil), nil, slot) }
         enterWait()
         StoreAsker.ask(for: self, number, policy, slot, transport)
         return false
@@ -116,18 +120,31 @@ extension PolicyTransfer {
             }
             let decision = slot.withLock { $0.local.acquire(at: now, maximumWait: policy.maximumWait - waited) }
             guard follow(decision, policy, slot, at: now) else { return }
-            return perform(.compartment, at: now)
+            return permitted(.local, at: now)
         }
         transport.reporter.report(.rateLimiter, policy.name, slot.name, .waited(now - wait.began))
-        perform(.compartment, at: now)
+        permitted(.local, at: now)
     }
 
     /// The store has answered, or failed.
-    func permitCame(_ number: Int, _ decision: RateLimiterState.Decision, _ slot: GroupSlot<RateState>) {
-        guard let policy = runtime.policies.rateLimiter, let wait = endWait(number) else { return }
+    ///
+    /// - Parameter permit: what was granted; `nil` if the request is refused, has to wait, or is sent without a permit.
+    func permitCame(_ number: Int, _ decision: RateLimiterState.Decision, _ permit: RateState.Permit?, _ slot: GroupSlot<RateState>) {
+        guard let policy = runtime.policies.rateLimiter else { return }
+        guard let wait = endWait(number) else {
+            // It has ended in the meantime.
+            if let permit { slot.withLock { $0.giveBack(permit) } }
+            return
+        }
         let now = now
         guard follow(decision, policy, slot, at: now) else { return }
         transport.reporter.report(.rateLimiter, policy.name, slot.name, .waited(now - wait.began))
+        permitted(permit, at: now)
+    }
+
+    /// The rate limiter lets the transfer pass after a wait.
+    private func permitted(_ permit: RateState.Permit?, at now: Duration) {
+        held.permit = permit
         perform(.compartment, at: now)
     }
 

@@ -262,6 +262,9 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
 
     func complete(_ completion: TransferCompletion, _ end: End) {
         if end.hasWaited { transport.leave(self) }
+        if !end.isSent, let permit = held.permit, let slot = runtime.rates?.slot(for: request) {
+            slot.withLock { $0.giveBack(permit) }
+        }
         if runtime.countsEnds { transport.settle(self, isSent: end.isSent, error: completion.error) }
         observer.transfer(id, didComplete: completion)
     }

@@ -6,6 +6,8 @@ struct HeldPlaces: Sendable {
     var compartment: GroupSlot<PlaceState>?
     var place: GroupSlot<PlaceState>?
     var breaker: (slot: GroupSlot<CircuitBreakerState>, ticket: CircuitBreakerState.Ticket)?
+    /// The rate limiter's, which is given back only by a transfer that was not sent.
+    var permit: RateState.Permit?
 }
 
 // MARK: - The end of exchanges

@@ -4,6 +4,12 @@ import CurlewTransport
 
 /// The rate of a group: counted here, and what is leased from a store.
 struct RateState: Sendable {
+    /// Where a permit was taken from.
+    enum Permit: Sendable {
+        case local
+        case leased
+    }
+
     /// Counts in this process; with a store only what servers ask for, and when the store has failed.
     var local: RateLimiterState
     var leased = 0
@@ -49,11 +55,19 @@ struct RateState: Sendable {
         isLeased ? takeLeased(at: now) : local.acquire(at: now, maximumWait: .zero) == .granted
     }
 
-    /// Gives back a permit that was taken at once, and not used.
-    mutating func giveBack() {
-        guard isLeased else { return local.giveBack() }
+    /// What a permit is that is taken at once.
+    var ownPermit: Permit { isLeased ? .leased : .local }
+
+    /// Gives back a permit that was not used.
+    mutating func giveBack(_ permit: Permit) {
+        guard permit == .leased else { return local.giveBack() }
         // A store may have granted as many as there are numbers since.
         if leased < .max { leased += 1 }
+    }
+
+    /// Forgets the transfers that do not wait any more.
+    mutating func dropEnded() {
+        waiting.removeAll { transfer, wait in transfer.state.withLock { $0.wait?.number != wait } }
     }
 
     /// Takes a permit of the lease; not while a server has asked to hold, nor before those that wait.
@@ -84,7 +98,7 @@ enum StoreAsker {
         guard let store = policy.store else { return }
         let now = transport.context.time
         let (count, hold) = slot.withLock { state -> (Int, Duration) in
-            state.waiting.removeAll { transfer, wait in transfer.state.withLock { $0.wait?.number != wait } }
+            state.dropEnded()
             state.isAsking = !state.waiting.isEmpty
             return (state.waiting.count, state.local.remainingHold(at: now))
         }
@@ -112,18 +126,19 @@ enum StoreAsker {
         case .granted(let count, let duration):
             let now = transport.context.time
             let served = slot.withLock { state in
+                state.dropEnded()
                 let served = Array(state.waiting.prefix(max(count, 0)))
                 state.waiting.removeFirst(served.count)
                 state.leased = max(count, 0) - served.count
                 state.leaseEnd = now + max(duration, .zero)
                 return served
             }
-            for (transfer, wait) in served { transfer.permitCame(wait, .granted, slot) }
+            for (transfer, wait) in served { transfer.permitCame(wait, .granted, .leased, slot) }
             // A grant of nothing would ask without a pause.
             if count > 0 { askNow(policy, slot, transport) } else { askLater(policy.limit.spacing, policy, slot, transport) }
         case .wait(let delay):
             let (late, isAsking) = slot.withLock { $0.storeWaits(delay, at: transport.context.time) }
-            for (transfer, wait) in late { transfer.permitCame(wait, .refused(retryAfter: delay), slot) }
+            for (transfer, wait) in late { transfer.permitCame(wait, .refused(retryAfter: delay), nil, slot) }
             if isAsking { askLater(max(delay, .milliseconds(1)), policy, slot, transport) }
         }
     }
@@ -148,6 +163,8 @@ enum StoreAsker {
                 return (waiter.transfer, waiter.wait, decision)
             }
         }
-        for (transfer, wait, decision) in answers { transfer.permitCame(wait, decision, slot) }
+        for (transfer, wait, decision) in answers {
+            transfer.permitCame(wait, decision, policy.storeFailure == .local && decision == .granted ? .local : nil, slot)
+        }
     }
 }
