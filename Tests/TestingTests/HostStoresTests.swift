@@ -287,6 +287,27 @@ import Testing
         #expect(mock.requests.count == 1)
     }
 
+    @Test("the field of a 304 to the cache counts, and of an error in whose place a stored response is served", arguments: [304, 503])
+    func consumed(_ status: Int) async throws {
+        let field = "Strict-Transport-Security"
+        let manager = makeManager {
+            $0.hsts = hosts
+            $0.cache = .memory()
+        }
+        let stored = MockResponse.text("x").header("Cache-Control", "max-age=0, stale-if-error=1000").header("ETag", "\"1\"")
+        mock.enqueue(
+            stored.header(field, "max-age=1000"), .status(status).header("ETag", "\"1\""),
+            .status(status).header("ETag", "\"1\"").header(field, "max-age=2000"),
+            .status(status).header("ETag", "\"1\"").header(field, "max-age=0"))
+        // What is stored does not count again.
+        for isKnown in [true, false, true, false] {
+            if mock.requests.count == 1 { try hosts.removeAll() }
+            #expect(try await manager.request("https://a.test/").serializingString().value == "x")
+            #expect(hosts.knows("a.test") == isKnown)
+        }
+        #expect(mock.requests.count == 4)
+    }
+
     @Test("without the store the field is ignored") func off() async throws {
         let manager = makeManager { _ in }
         mock.stub(nil, .any, respond: MockResponse.text("x").header("Strict-Transport-Security", "max-age=1000"))

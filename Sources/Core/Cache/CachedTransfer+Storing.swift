@@ -28,7 +28,7 @@ extension CachedTransfer {
         if !loading.isOutdated { store.update(stale, with: head, for: request) }
         var metrics = outcome.metrics
         metrics.cacheDetail.forwardStatus = 304
-        serve(served, as: .revalidated, loading.reason, metrics: metrics, cookies: received.headers.values(for: "Set-Cookie"))
+        serve(served, as: .revalidated, loading.reason, metrics: metrics, received: received.headers)
     }
 
     /// What the request wants of a stored response that was validated.
@@ -48,9 +48,8 @@ extension CachedTransfer {
         }
         var metrics = outcome.metrics
         metrics.cacheDetail.forwardStatus = loading.received.flatMap { Int16(exactly: $0.statusCode) }
-        // Those of an error count as well (RFC 6265, section 3).
-        let cookies = loading.received?.headers.values(for: "Set-Cookie") ?? []
-        serve(served, as: .stale, .staleIfError, metrics: metrics, cookies: cookies)
+        // Those of an error count as well (RFC 6265, section 3; RFC 6797, section 8.1).
+        serve(served, as: .stale, .staleIfError, metrics: metrics, received: loading.received?.headers ?? HTTPHeaders())
     }
 
     /// Stores a response before its completion is delivered, so that a request made because of that finds it.

@@ -231,10 +231,15 @@ final class CachedTransfer: TransferHandle {
 
     // MARK: Serving
 
-    /// Delivers a stored response; after a validation, with the cookies of the 304, in place of an error with those of the error.
+    private static let securityField = "Strict-Transport-Security"
+
+    /// Delivers a stored response; after a validation, with the cookies and `Strict-Transport-Security` of the 304, in place of an error
+    /// with those of the error.
+    ///
+    /// - Parameter received: the fields of that 304 or error.
     func serve(
         _ served: Served, as outcome: TransferMetrics.CacheOutcome, _ reason: CacheReason, metrics: TransferMetrics = TransferMetrics(),
-        cookies: [String] = []
+        received: HTTPHeaders = HTTPHeaders()
     ) {
         let pump = ResponsePump(id: id, observer: observer, queue: transport.queue) { [self] in
             enter(.complete)
@@ -252,14 +257,16 @@ final class CachedTransfer: TransferHandle {
         endFlight(outcome == .stale ? .notStored : .stored)
         if let failure { pump.fail(with: failure) }
         var headers = served.headers
-        for cookie in cookies { headers.append(name: "Set-Cookie", value: cookie) }
+        for cookie in received.values(for: "Set-Cookie") { headers.append(name: "Set-Cookie", value: cookie) }
+        let security = received.values(for: Self.securityField).first
+        if let security { headers[Self.securityField] = security }
         var metrics = metrics
         metrics.isFromCache = true
         metrics.cacheOutcome = outcome
         metrics.cacheReason = reason
         metrics.cacheDetail.timeToLive = served.timeToLive
         var head = ResponseHead(statusCode: served.statusCode, headers: headers)
-        head.isFromCache = true
+        head.hasStoredSecurity = security == nil
         pump.add(
             [
                 .head(head),

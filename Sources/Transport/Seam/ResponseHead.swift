@@ -14,8 +14,8 @@ public struct ResponseHead: Sendable, Hashable {
     ///
     /// ``TransferObserver/transfer(_:didReceiveInterim:)`` reports them as they come, but for `100 Continue`.
     public package(set) var interimResponses: [ResponseHead] = []
-    /// Whether a cache has delivered it, perhaps long after it was received; `false` by default.
-    package var isFromCache = false
+    /// Whether its `Strict-Transport-Security` is a stored one, perhaps received long ago; `false` by default.
+    package var hasStoredSecurity = false
     /// What the field lines begin with, as far as that is known.
     var initials = LineInitials.unknown
     private let bytes: [UInt8]

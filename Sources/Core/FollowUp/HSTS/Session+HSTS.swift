@@ -18,9 +18,9 @@ extension Session {
     var notingMayBlock: Bool { hsts?.hasFile == true || hasTrustRules }
 
     /// Returns what a response changes in the session's store; `nil` for nothing. Only the first field counts, only over TLS, and only when it
-    /// is received, not when the response is served from a cache (RFC 6797, section 8.1).
+    /// is received, with a 304 or an error too, not when it is served from a cache (RFC 6797, section 8.1).
     func securityChange(in head: ResponseHead, from url: String) -> SecurityChange? {
-        guard let hsts, !head.isFromCache, head.contains("strict-transport-security"), let origin = HTTPOrigin(url: url),
+        guard let hsts, !head.hasStoredSecurity, head.contains("strict-transport-security"), let origin = HTTPOrigin(url: url),
             origin.scheme == "https" || origin.scheme == "wss",
             let field = head.value(for: "Strict-Transport-Security").flatMap({ StrictTransportSecurity($0) }),
             hsts.isChanged(by: field, from: origin.host)
