@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 import CurlewTestSupport
+import CurlewTesting
 import CurlewURLSession
 import Testing
 
@@ -190,11 +191,43 @@ import Testing
         await delegate.states.wait(for: 20)
         #expect(delegate.states.elements.allSatisfy { $0 == .completed })
     }
+
+    // U2.1, U2.5
+    @Test func `what is sent after an upload has become a download is reported of the download`() async throws {
+        let delegate = ReplacementDelegate()
+        let transport = ScriptedTransport { _ in [.sent(2), .head(200), .sent(5), .bytes(Data("body".utf8)), .complete()] }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.curlew.temporaryDirectory = directory.url
+        let session = URLSession(transport: transport, configuration: configuration, delegate: delegate)
+        defer { session.invalidateAndCancel() }
+        var request = URLRequest(url: try server.address("/"))
+        request.httpMethod = "PUT"
+        session.uploadTask(with: request, from: Data("whole".utf8)).resume()
+        await delegate.states.wait(for: 1)
+        #expect(delegate.sent.elements == ["task 1: 2", "task 2: 5"])
+    }
+
+    // U2.5, U3.5
+    @Test func `a data task that has become a download is not asked about caching`() async throws {
+        let server = try LoopbackServer { _, _ in
+            ServerResponse(status: 200, headers: [ServerField("Cache-Control", "max-age=60")], body: .data(Data("body".utf8)))
+        }
+        defer { server.stop() }
+        let delegate = ReplacementDelegate()
+        let session = session(delegate)
+        defer { session.invalidateAndCancel() }
+        session.dataTask(with: try server.address("/")).resume()
+        await delegate.states.wait(for: 1)
+        #expect(delegate.cached.elements.isEmpty)
+    }
 }
 
 /// Has data tasks become downloads, and notes their states when those complete.
 private final class ReplacementDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
     let states = Log<URLSessionTask.State?>()
+    let sent = Log<String>()
+    /// The tasks for which it was asked about caching.
+    let cached = Log<Int>()
     private let replaced = Lock<[Int: URLSessionTask]>([:])
 
     func urlSession(
@@ -205,6 +238,19 @@ private final class ReplacementDelegate: NSObject, URLSessionDataDelegate, URLSe
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask) {
         replaced.withLock { $0[downloadTask.taskIdentifier] = dataTask }
     }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
+        completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
+    ) {
+        cached.append(dataTask.taskIdentifier)
+        completionHandler(proposedResponse)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
+    ) { sent.append("task \(task.taskIdentifier): \(totalBytesSent)") }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
 

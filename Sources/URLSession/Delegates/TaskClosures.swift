@@ -46,7 +46,9 @@ final class TaskClosures: Sendable {
             task.renewBody(completion)
         }
         closures.taskDidSendBodyData = { session, task, count, total, expected in
-            session.urlSessionTask(of: task)?.notify { (delegate: any URLSessionTaskDelegate, task) in
+            let owner = session.urlSessionTask(of: task)
+            // The rest of a body may be sent after the response for which the delegate has chosen a download.
+            (owner?.downloading ?? owner)?.notify { (delegate: any URLSessionTaskDelegate, task) in
                 delegate.urlSession(
                     task.session, task: task, didSendBodyData: count, totalBytesSent: total, totalBytesExpectedToSend: expected)
             }
@@ -66,7 +68,10 @@ final class TaskClosures: Sendable {
             task.decide(about: shown) { completion(.init($0)) }
         }
         closures.dataTaskWillCacheResponse = { session, task, proposed, completion in
-            guard let task = session.urlSessionTask(of: task) as? URLSessionDataTask else { return completion(proposed) }
+            // As for other downloads, no delegate is asked about the response of one that was a data task.
+            guard let task = session.urlSessionTask(of: task) as? URLSessionDataTask, task.downloading == nil else {
+                return completion(proposed)
+            }
             task.decide(aboutCaching: proposed, completion)
         }
         closures.dataTaskTakesData = { session, task, piece, taken in
