@@ -228,6 +228,23 @@ import Testing
         #expect(delaying.ends.elements.last == "/delay/100 0")
     }
 
+    // U2.3
+    @Test func `a delayed task that is cancelled is released before its date`() async throws {
+        let session = session()
+        defer { session.invalidateAndCancel() }
+        let ends = Log<Void>()
+        weak var released: URLSessionDataTask?
+        do {
+            let task = session.dataTask(with: try server.address("/json")) { _, _, _ in ends.append(()) }
+            released = task
+            task.earliestBeginDate = .distantFuture
+            task.resume()
+            task.cancel()
+        }
+        await ends.wait(for: 1)
+        #expect(await eventually { released == nil })
+    }
+
     // U3.1
     @Test func `interim responses are told`() async throws {
         let server = try LoopbackServer { _, connection in

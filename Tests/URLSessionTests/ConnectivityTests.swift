@@ -118,6 +118,24 @@ import Testing
         #expect(data?.isEmpty == false && server.requestCount == 1)
     }
 
+    // U2.4, U3.3
+    @Test func `the wait for a route ends with a stream task that is cancelled`() async throws {
+        let session = session()
+        defer { session.invalidateAndCancel() }
+        let network = Network(isThere: false)
+        weak var released: URLSessionStreamTask?
+        do {
+            let task = session.streamTask(withHostName: "127.0.0.1", port: server.port)
+            released = task
+            start(task, in: network)
+            #expect(await eventually { network.watched.all == 1 })
+            task.cancel()
+        }
+        await recorder.completions.wait(for: 1)
+        #expect((recorder.seen.errors.first as? URLError)?.code == .cancelled)
+        #expect(await eventually { network.watched == (1, 1) && released == nil })
+    }
+
     /// Sends half of a file, and no more until the gate opens; the rest to a request for it.
     private func halves(until gate: Gate) throws -> LoopbackServer {
         try LoopbackServer { request, connection in

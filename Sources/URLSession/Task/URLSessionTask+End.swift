@@ -36,21 +36,23 @@ extension URLSessionTask {
     /// Ends the task, once: has all calls about it made that are left.
     func end(_ outcome: Outcome) {
         updateProgress()
-        let (isFirst, waiters) = values.withLock { values -> (Bool, Waiters?) in
-            guard !values.hasEnded else { return (false, nil) }
+        let (isFirst, wait, waiters) = values.withLock { values -> (Bool, ConnectivityWait?, Waiters?) in
+            guard !values.hasEnded else { return (false, nil, nil) }
             values.hasEnded = true
             values.error = outcome.error
             if let response = outcome.response { values.response = response }
             values.data = outcome.data
             values.file = outcome.file
+            let wait = values.wait.take()
             let hasCalls = hasDelegate(values)
-            guard case .awaited = completion, !hasCalls else { return (true, nil) }
+            guard case .awaited = completion, !hasCalls else { return (true, wait, nil) }
             values.state = .completed
             values.closures = nil
             values.isOver = true
-            return (true, values.takeWaiters())
+            return (true, wait, values.takeWaiters())
         }
         guard isFirst else { return }
+        wait?.stop()
         session.leave(self) {
             // A task that is awaited, without a delegate, has nothing to be called on its queue.
             if let waiters { waiters.resume() } else { session.queue.schedule { self.notifyEnd(outcome) } }

@@ -17,8 +17,9 @@ extension URLSessionTask {
     private func wait(until date: Date) {
         // Clamped, as Dispatch's times overflow.
         let seconds = min(max(date.timeIntervalSinceNow, 0), 10 * 365 * 86_400)
-        session.curlew.session.queue.asyncAfter(deadline: .now() + seconds) { [self] in
-            guard isWanted else { return }
+        // Its session retains the task until it has ended, and then this does not, as the date may be far off.
+        session.curlew.session.queue.asyncAfter(deadline: .now() + seconds) { [weak self] in
+            guard let self, isWanted else { return }
             askAboutDelayedStart()
         }
     }

@@ -340,8 +340,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     /// Ends a task that has no request, which is not running.
     func endUnstarted(with error: any Error) {
-        let (wait, resumption) = values.withLock { ($0.wait.take(), $0.resumption.take()) }
-        wait?.stop()
+        let resumption = values.withLock { $0.resumption.take() }
         // Released after unlocking, as it may remove a file.
         withExtendedLifetime(resumption) { end(Outcome(error: error)) }
     }
