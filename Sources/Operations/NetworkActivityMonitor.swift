@@ -12,9 +12,9 @@ public final class NetworkActivityMonitor: Sendable {
         var isEnabled = false
         /// Counts changes, so that an outdated delay has no effect.
         var change = 0
-        var closure: (@Sendable (Bool) -> Void)?
+        var block: VisibilityBlock?
         var streams: [AsyncStream<Bool>.Continuation] = []
-        /// Those of the closure.
+        /// Those of the block, which they do not retain: of one that was replaced, none is made.
         var calls = OrderedCalls()
 
         /// Notes whether the indicator should be visible, and reports a change.
@@ -22,7 +22,7 @@ public final class NetworkActivityMonitor: Sendable {
             guard self.isVisible != isVisible else { return }
             self.isVisible = isVisible
             for stream in streams { stream.yield(isVisible) }
-            if let closure { calls.add { closure(isVisible) } }
+            if let block { calls.add { [weak block] in block?.body(isVisible) } }
         }
     }
 
@@ -76,8 +76,16 @@ public final class NetworkActivityMonitor: Sendable {
 
     /// Sets the closure that is called with each change, in the order of the changes: on the thread that caused the change, or on that of
     /// another change, if the closure was being called with that.
+    ///
+    /// The closure before is not called any more, also not with changes that were due; but one of its calls that has begun on another
+    /// thread may still be running when this returns. Changes that were due are not reported to the new closure either. `nil` for none.
     public func setVisibilityChangeBlock(_ closure: (@Sendable (Bool) -> Void)?) {
-        state.withLock { $0.closure = closure }
+        let last = state.withLock { state in
+            defer { state.block = closure.map { VisibilityBlock($0) } }
+            return state.block
+        }
+        // Released after unlocking.
+        withExtendedLifetime(last) {}
     }
 
     /// The changes from now on.
@@ -119,6 +127,15 @@ public final class NetworkActivityMonitor: Sendable {
 
     private func makeCalls() {
         OrderedCalls.make { isCalling in state.withLock { $0.calls.take(isCalling) } }
+    }
+}
+
+/// The closure of a monitor.
+private final class VisibilityBlock: Sendable {
+    let body: @Sendable (Bool) -> Void
+
+    init(_ body: @escaping @Sendable (Bool) -> Void) {
+        self.body = body
     }
 }
 

@@ -75,6 +75,28 @@ import Testing
         #expect(log.elements == [true, false])
     }
 
+    @Test("a closure that was replaced is not called with a change that was due, nor is the one in its place")
+    func replacedClosure() {
+        let delays = Delays()
+        let monitor = NetworkActivityMonitor { delays.add($0, $1) }
+        let (log, later) = (Log<Bool>(), Log<Bool>())
+        monitor.setVisibilityChangeBlock { [weak monitor] isVisible in
+            log.append(isVisible)
+            guard isVisible, let monitor else { return }
+            monitor.decrementActivityCount()
+            delays.end()
+            monitor.setVisibilityChangeBlock { later.append($0) }
+        }
+        monitor.incrementActivityCount()
+        #expect(!monitor.isNetworkActivityIndicatorVisible && log.elements == [true] && later.elements.isEmpty)
+        monitor.incrementActivityCount()
+        #expect(log.elements == [true] && later.elements == [true])
+        monitor.setVisibilityChangeBlock(nil)
+        monitor.decrementActivityCount()
+        delays.end()
+        #expect(!monitor.isNetworkActivityIndicatorVisible && log.elements == [true] && later.elements == [true])
+    }
+
     @Test("operations are counted while the monitor is enabled")
     func activityOfOperations() async throws {
         let server = try LoopbackServer.standard()
