@@ -25,10 +25,10 @@ private final class TestStore: RateLimitStore {
 
 /// A store whose answers the test gives.
 private final class AskingStore: RateLimitStore {
-    let calls = Inbox<CheckedContinuation<RateLimitGrant, Never>>()
+    let calls = Inbox<CheckedContinuation<RateLimitGrant, any Error>>()
 
     func acquire(_ count: Int, of key: String, limit: RateLimit) async throws -> RateLimitGrant {
-        await withCheckedContinuation { calls.put($0) }
+        try await withCheckedThrowingContinuation { calls.put($0) }
     }
 }
 
@@ -95,6 +95,21 @@ private final class TestState: SharedPolicyState {
         await session.exchange(0).respond()
         #expect(try await second.serializingData().value.isEmpty)
         #expect(store.calls.count == 1)
+    }
+
+    @Test("a request that was cancelled before the store has failed takes no turn from the others") func turnOfCancelled() async throws {
+        let store = AskingStore()
+        let session = ScriptedSession(Resilience(rateLimiter: RateLimiter(RateLimit(1, per: .seconds(10), burst: 1), store: store)))
+        let requests = (0..<3).map { _ in session.request() }
+        await session.clock.advance(by: .seconds(1))
+        requests[1].cancel()
+        #expect(await fails(requests[1], isCancelled))
+        await store.calls[0].resume(throwing: TestStore.Away())
+        await session.exchange(0).respond()
+        #expect(try await requests[0].serializingData().value.isEmpty)
+        try await session.clock.advance(toWaitAt: .seconds(11))
+        await session.exchange(1).respond()
+        #expect(try await requests[2].serializingData().value.isEmpty)
     }
 
     @Test("a leased permit of a request that finds no place is there again") func leaseOfUnsent() async throws {

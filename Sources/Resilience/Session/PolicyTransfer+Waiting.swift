@@ -128,7 +128,7 @@ extension PolicyTransfer {
 
     /// The store has answered, or failed.
     ///
-    /// - Parameter permit: what was granted; `nil` if the request is refused, has to wait, or is sent without a permit.
+    /// - Parameter permit: what was granted or reserved; `nil` if the request is refused, or sent without a permit.
     func permitCame(_ number: Int, _ decision: RateLimiterState.Decision, _ permit: RateState.Permit?, _ slot: GroupSlot<RateState>) {
         guard let policy = runtime.policies.rateLimiter else { return }
         guard let wait = endWait(number) else {

@@ -153,6 +153,7 @@ enum StoreAsker {
                 state.waiting = []
                 state.isAsking = false
             }
+            state.dropEnded()
             return state.waiting.map { waiter in
                 let decision: RateLimiterState.Decision =
                     switch policy.storeFailure {
@@ -164,7 +165,8 @@ enum StoreAsker {
             }
         }
         for (transfer, wait, decision) in answers {
-            transfer.permitCame(wait, decision, policy.storeFailure == .local && decision == .granted ? .local : nil, slot)
+            let isTaken = if case .refused = decision { false } else { policy.storeFailure == .local }
+            transfer.permitCame(wait, decision, isTaken ? .local : nil, slot)
         }
     }
 }
