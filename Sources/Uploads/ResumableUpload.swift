@@ -169,7 +169,7 @@ public final class ResumableUpload: Sendable {
         if case .finished(.success) = state.withLock({ $0.phase }) { return }
         guard removingFromServer else { return }
         try await withRun(asRecorded: true) { run, record in
-            guard let record, record.isAbout(file) else { return }
+            guard let record, record.isAbout(file, options) else { return }
             run.resume(record)
             try await run.remove()
         }

@@ -16,7 +16,7 @@ struct UploadRecord: Codable, Equatable, Sendable {
     let endpoint: String
     /// A digest of what was said about the file.
     let metadata: String
-    /// A digest of the file's path; `nil` in records of earlier versions.
+    /// A digest of the file's path, or of its name if the record is beside it; `nil` in records of earlier versions.
     let source: String?
     let file: UploadedFile.Identity
     /// Who answers the requests (`SessionManager.responder`); empty for plain requests.
@@ -25,9 +25,14 @@ struct UploadRecord: Codable, Equatable, Sendable {
     let sender: String?
 
     /// Whether it is of the file at a URL, also one that has changed since or is gone. The state file may be that of other files as well.
-    func isAbout(_ url: URL) -> Bool {
-        guard let source, source != Self.digest(url.path) else { return true }
+    func isAbout(_ url: URL, _ options: ResumableUpload.Options) -> Bool {
+        guard let source, source != Self.source(of: url, options) else { return true }
         return (try? UploadedFile(url))?.identity.isSame(as: file) == true
+    }
+
+    /// Returns the ``source`` of a file. Where the record is beside it, the directory of both may be moved, or named in another way.
+    static func source(of file: URL, _ options: ResumableUpload.Options) -> String {
+        digest(options.stateFile == nil ? file.lastPathComponent : file.path)
     }
 
     /// Returns a digest of a text, which reveals no secrets in it.

@@ -52,7 +52,7 @@ struct UploadRun {
         UploadRecord(
             dialect: type(of: dialect).name, upload: upload.absoluteString,
             endpoint: UploadRecord.digest(client.endpoint.absoluteString), metadata: UploadRecord.digest(dialect.metadata),
-            source: UploadRecord.digest(file.url.path), file: file.identity, responder: client.responder, sender: sender)
+            source: UploadRecord.source(of: file.url, client.options), file: file.identity, responder: client.responder, sender: sender)
     }
 
     /// Takes over the upload of a record, if that is one of the same file to the same server.

@@ -162,6 +162,26 @@ import Testing
     }
 
     // A2.2
+    @Test("the upload of a file that has changed is removed after its directory was moved with the state, too")
+    func movedDirectory() async throws {
+        var settings = TusServer.Settings()
+        settings.cuts = [50_000]
+        let server = try TusServer(settings)
+        let (folder, moved) = (directory.file("folder"), directory.file("moved"))
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        try FileManager.default.moveItem(at: file(), to: folder.appendingPathComponent("file"))
+        let options = Self.options { $0.retryPolicy = RetryPolicy(retryLimit: 0) }
+        await #expect(throws: CurlewError.self) {
+            try await makeManager().resumableUpload(folder.appendingPathComponent("file"), to: server.url(), options: options).response
+        }
+        try FileManager.default.moveItem(at: folder, to: moved)
+        let later = moved.appendingPathComponent("file")
+        try Data("x".utf8).write(to: later)
+        try await makeManager().resumableUpload(later, to: server.url(), options: options).cancel(removingFromServer: true)
+        #expect(server.uploads.isEmpty)
+    }
+
+    // A2.2
     @Test("what is no state file is not overwritten") func noState() async throws {
         let server = try TusServer()
         let other = try directory.write(Data("a letter".utf8), to: "letter")
