@@ -133,7 +133,7 @@ import Testing
         #expect(asked == "password of name: ")
         // Typed wrong, and erased by the two keys for that.
         run.feed(Data("x\u{15}s\u{E9}y\u{7F}\u{7F}\u{7F}secret\n".utf8))
-        let text = try await run.result().text
+        let text = await run.result().text
         #expect(text.contains("Basic " + Data("name:secret".utf8).base64EncodedString()))
         #expect(!text.contains("secret\r\n"))
     }
@@ -142,7 +142,7 @@ import Testing
         let run = try ToolRun(["-u", "name", "http://127.0.0.1:1/"], hasInput: true, hasTerminal: true)
         _ = await ToolRun.text(of: run.output, until: "password of name: ")
         run.feed(Data([3]))
-        let result = try await run.result()
+        let result = await run.result()
         #expect(result.status == ExitStatus.interrupted.rawValue)
         #expect(result.text == "\r\n")
     }
@@ -155,7 +155,7 @@ import Testing
         let shell = try #require(Int32(asked.prefix { $0.isNumber }))
         let children = try String(contentsOfFile: "/proc/\(shell)/task/\(shell)/children", encoding: .utf8)
         kill(try #require(Int32(children.prefix { $0.isNumber })), SIGTERM)
-        let text = try await run.result().text
+        let text = await run.result().text
         #expect(text.contains(" echo ") && text.contains(" icanon ") && !text.contains("-echo "), "\(text)")
     }
 
