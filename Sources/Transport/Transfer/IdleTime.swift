@@ -3,7 +3,8 @@ import CurlewHTTP
 
 // How long connections may be idle before they are not used again: by the configuration, and by what their servers say.
 //
-// libcurl has one limit for all connections, in whole seconds. Those of servers are checked here, when a request is about to be sent.
+// libcurl has one limit for all connections, in whole seconds. Those of servers are noted here, and checked when a request is about to be
+// sent, by `Transfer+ConnectionCheck`. `ConnectionPools` closes pools that are not used.
 
 /// The limit that servers set for idle connections of HTTP/1.1, in `Keep-Alive: timeout=5, max=100` (RFC 2068, section 19.7.1). HTTP/2
 /// forbids the field (RFC 9113, section 8.2.2).

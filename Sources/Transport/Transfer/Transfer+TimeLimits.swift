@@ -4,8 +4,8 @@ import CurlewHTTP
 
 /// The time limits of a request, in nanoseconds.
 ///
-/// They become deadlines of the event loop (``DeadlineHeap``) rather than options of libcurl, so that each fails with its own error, and
-/// pauses and queueing count as documented. Only the connect timeout is libcurl's.
+/// They become deadlines of the event loop (``DeadlineHeap``, from which `EventLoopThread+Time` fails the transfer) rather than options of
+/// libcurl, so that each fails with its own error, and pauses and queueing count as documented. Only the connect timeout is libcurl's.
 struct TimeLimits: Equatable {
     let total: Nanoseconds?
     let queue: Nanoseconds?

@@ -165,9 +165,6 @@ struct TrustRegister {
 }
 
 extension TrustRequirement {
-    /// The message for a refusal: policy, host and reason.
-    func message(_ reason: String) -> String { "\(policy) refused \(host): \(reason)" }
-
     /// The certificates of a connection; `nil` if they are not available.
     fileprivate func serverTrust(of session: UnsafeRawPointer?, _ options: TLSOptions) -> ServerTrust? {
         let (sent, path) = (CertificateList(), CertificateList())

@@ -57,6 +57,9 @@ package final class TrustRequirement: Sendable, Hashable {
         return TrustRequirement(.evaluator(evaluator.remembered), policy: policy, host: host, port: port)
     }
 
+    /// The message for a refusal: policy, host and reason.
+    func message(_ reason: String) -> String { "\(policy) refused \(host): \(reason)" }
+
     /// Why no connection can be made under the requirement; `nil` if one can.
     var invalidity: String? { if case .unusable(let reason) = rule { reason } else { nil } }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The tool's exit status, with a number for each outcome that scripts may want to distinguish.
+/// The tool's exit status, with a number for each outcome that scripts may want to distinguish; `Outcome` decides which one an error has.
 enum ExitStatus: Int32, CaseIterable {
     case success = 0
     case other = 1

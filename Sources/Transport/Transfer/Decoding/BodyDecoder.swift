@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Decodes the body of a response, and limits how far it may expand: a few bytes can decode to gigabytes.
+/// Has ``ContentDecoder`` decode the body of a response, and limits how far it may expand: a few bytes can decode to gigabytes.
 struct BodyDecoder {
     /// How decoding a piece has ended.
     enum Ending {
