@@ -6,17 +6,26 @@ import CurlewTestSupport
 final class CuttingRelay: Sendable {
     private struct State {
         var passed: Int64 = 0
+        /// What had passed at the last mark.
+        var marked: Int64 = 0
         var marks: [Int64]
     }
 
     private let listener: SocketListener
     private let state: Lock<State>
 
-    /// - Parameter onMark: is called at each mark, and returns whether the line is cut there.
-    init(to port: UInt16, marks: [Int64], onMark: @escaping @Sendable () -> Bool = { true }) throws {
+    /// - Parameters:
+    ///   - isReady: is asked, with what had passed at the last mark, until it lets a connection through, for half a minute at most.
+    ///   - onMark: is called at each mark, and returns whether the line is cut there.
+    init(
+        to port: UInt16, marks: [Int64], isReady: @escaping @Sendable (Int64) -> Bool = { _ in true },
+        onMark: @escaping @Sendable () -> Bool = { true }
+    ) throws {
         let state = Lock(State(marks: marks))
         self.state = state
         listener = try SocketListener { client, _ in
+            let start = ContinuousClock.now
+            while !isReady(state.withLock { $0.marked }), start.duration(to: .now) < .seconds(30) { Thread.sleep(forTimeInterval: 0.005) }
             guard let server = Self.connect(to: port) else { return }
             let back = WorkerThread(name: "relay") { Self.pump(server, client) { _ in true } }
             Self.pump(client, server) { count in
@@ -24,6 +33,7 @@ final class CuttingRelay: Sendable {
                     state.passed += Int64(count)
                     guard let mark = state.marks.first, state.passed >= mark else { return false }
                     state.marks.removeFirst()
+                    state.marked = state.passed
                     return true
                 }
                 return !isDue || !onMark()
