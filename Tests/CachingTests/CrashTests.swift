@@ -7,7 +7,7 @@ import Testing
 @testable import CurlewCaching
 
 /// What is left by processes that are killed, run out of space or get in each other's way: every later read is a correct hit or a miss.
-@Suite(.timeLimit(.minutes(3))) struct CrashTests {
+@Suite(.timeLimit(.minutes(10))) struct CrashTests {
     let directory: TemporaryDirectory
 
     init() throws {

@@ -7,7 +7,7 @@ import Testing
 @testable import CurlewCaching
 
 /// What is evicted, and what that costs.
-@Suite(.timeLimit(.minutes(1))) struct EvictionTests {
+@Suite(.timeLimit(.minutes(10))) struct EvictionTests {
     let directory: TemporaryDirectory
     let clock = TestTime()
 
@@ -254,7 +254,7 @@ import Testing
         CacheState.write(state, lock)
     }
 
-    @Test(.enabled(if: TestLength.isLong), .timeLimit(.minutes(10)))
+    @Test(.enabled(if: TestLength.isLong))
     func `A hundred thousand files make a look-up or an eviction no slower than a thousand`() throws {
         var costs: [Costs] = []
         for count in [1_000, 100_000] {

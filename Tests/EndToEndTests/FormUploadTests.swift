@@ -5,7 +5,7 @@ import CurlewTestSupport
 import Testing
 
 /// Uploads of forms that are handed over.
-@Suite(.timeLimit(.minutes(2))) struct FormUploadTests {
+@Suite(.timeLimit(.minutes(10))) struct FormUploadTests {
     private let server: LoopbackServer
     private let received: Log<(request: ServerRequest, form: MultipartBody)>
     private let directory: TemporaryDirectory
@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    @Test("a file far larger than the memory is sent from where it lies, in a process of its own", .timeLimit(.minutes(10)))
+    @Test("a file far larger than the memory is sent from where it lies, in a process of its own")
     func largeFile() async throws {
         let size: Int64 = TestLength.value(Scale.largeFile, long: 10 << 30)
         let server = try LoopbackServer.standard(recording: false)
