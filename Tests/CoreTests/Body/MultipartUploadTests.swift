@@ -300,11 +300,15 @@ import Testing
             .failure(readsBody: true), .response(500, readsBody: true), .response(200, readsBody: true),
         ])
         let manager = manager(mock)
+        // The form is encoded on another thread: a request that is under way already could end without its validation.
+        manager.startRequestsImmediately = false
         manager.retrier = Retrying { _, _, completion in completion(true, 0) }
         let result = await encode(manager, threshold: threshold) { form in
             form.append(InputStream(data: Data("stream".utf8)), withLength: 6, name: "a", fileName: "a", mimeType: "a/b")
         }
-        let response = try await #require(result.request).validate().serializingData().response
+        let request = try #require(result.request).validate()
+        request.resume()
+        let response = await request.serializingData().response
         #expect(response.error == nil)
         let bodies = mock.started.all.map(\.sentBody)
         #expect(bodies.count == 3)
