@@ -186,7 +186,10 @@ import Testing
         let mock = MockTransport.answering(inTurn: [Self.redirect(307), challenge, .response(200, readsBody: true)])
         let renewals = Inbox<Void>()
         let manager = manager(mock, kind, answer, renewals: renewals)
+        // A form is encoded on another thread: a request that is under way already could get the challenge before its credential.
+        manager.startRequestsImmediately = false
         let request = try await kind.start(manager, in: directory).authenticate(user: "user", password: "password")
+        request.resume()
         #expect(await request.serializingData().response.response?.statusCode == 200)
         let own = answer == .ownData ? Data("own".utf8) : Data()
         #expect(mock.started.all.map(\.sentBody) == [kind.body, own, own])
