@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTesting
 import CurlewTransport
 import Dispatch
 import Testing
@@ -125,8 +126,12 @@ import Testing
     }
 
     @Test func `a deadline ends the exchange in flight with itself`() async {
-        let manager = manager(MockTransport())
-        _ = await manager.request("http://mock/", options: RequestOptions(deadline: .milliseconds(20))).serializingData().result
+        let clock = VirtualClock()
+        let manager = manager(MockTransport(clock: clock)) { $0.clock = clock }
+        let request = manager.request("http://mock/", options: RequestOptions(deadline: .milliseconds(20)))
+        _ = await instrument.started[0]
+        await clock.advance(by: .milliseconds(20))
+        _ = await request.serializingData().result
         #expect(instrument.ended.all == ["1 - deadline"])
     }
 
