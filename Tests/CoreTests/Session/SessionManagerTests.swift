@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTestSupport
 import CurlewTransport
 import Dispatch
 import Testing
@@ -116,6 +117,7 @@ import Testing
         let manager = SessionManager(mock: transport)
         let whole = manager.request("http://mock/whole")
         let endless = manager.request("http://mock/endless")
+        #expect(await eventually { whole.task?.state == .completed })
         await manager.shutdown(gracePeriod: .milliseconds(50))
         #expect(await whole.serializingData().response.error == nil)
         #expect(isShutDown(await endless.serializingData().response.error))
