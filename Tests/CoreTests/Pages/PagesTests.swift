@@ -2,6 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTestSupport
+import CurlewTesting
 import CurlewTransport
 import Testing
 
@@ -231,15 +232,23 @@ import Testing
     }
 
     @Test func `the deadline of the task bounds all pages`() async throws {
-        let mock = MockTransport { request in
+        let clock = VirtualClock()
+        let mock = MockTransport(clock: clock) { request in
             request.url.contains("page=2") ? [.stall] : .response(200, ["Link": "</items?page=2>; rel=next"], "[0]")
         }
-        let manager = SessionManager(mock: mock)
+        let manager = SessionManager(mock: mock) { $0.clock = clock }
         let count = Lock(0)
-        do {
-            try await withDeadline(.seconds(2)) {
-                for try await _ in manager.pages(of: [Int].self, from: Self.url) { count.withLock { $0 += 1 } }
+        let reading = Task {
+            try await clock.run {
+                try await withDeadline(.seconds(2)) {
+                    for try await _ in manager.pages(of: [Int].self, from: Self.url) { count.withLock { $0 += 1 } }
+                }
             }
+        }
+        _ = await mock.started[1]
+        await clock.advance(by: .seconds(2))
+        do {
+            try await reading.value
             Issue.record("nothing was thrown")
         } catch {
             #expect(kindOf(error) == .deadline)
