@@ -123,8 +123,9 @@ import Testing
             default: manager.download("http://mock/")
             }
         request.receiver.namesFiles = isNamed
+        request.validate()
         request.resume()
-        let response = await request.validate().serializingString().response
+        let response = await request.serializingString().response
         #expect(response.value == "halfrest")
         #expect(await mock.started[2].request.headers["Range"] == "bytes=4-")
         #expect(try contents(of: directory.url) == (kind == "none" ? [] : ["file"]))

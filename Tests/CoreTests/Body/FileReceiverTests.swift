@@ -75,8 +75,11 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
     func refused() async throws {
         let target = try directory.write(Data("old".utf8), to: "file")
         let manager = manager(.answering(404, [:], "new"))
-        let request = manager.download("http://mock/", to: target, options: .removePreviousFile)
-        #expect(statusOf(await request.validate().serializingURL().response.error) == 404)
+        // A request that is under way already could end without its validation.
+        manager.startRequestsImmediately = false
+        let request = manager.download("http://mock/", to: target, options: .removePreviousFile).validate()
+        request.resume()
+        #expect(statusOf(await request.serializingURL().response.error) == 404)
         #expect(try String(contentsOf: target, encoding: .utf8) == "old")
         #expect(try contents(of: directory.url) == ["file"])
     }
@@ -84,11 +87,15 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
     @Test("a response names no file that was removed, by a validator in time or a late one", arguments: [false, true])
     func refusedFileIsNotNamed(isLate: Bool) async throws {
         let target = directory.file("file")
-        let request = manager(.answering(404, [:], "new")).download("http://mock/", to: target)
+        let manager = manager(.answering(404, [:], "new"))
+        manager.startRequestsImmediately = isLate
+        let request = manager.download("http://mock/", to: target)
         // Without a handler the request finishes by itself, and the file is at its destination.
         if isLate { #expect(await eventually { request.driver.state.withLock { $0.lifecycle.stage == .finished } }) }
         #expect(FileManager.default.fileExists(atPath: target.path) == isLate)
-        let response = await request.validate().serializingURL().response
+        request.validate()
+        if !isLate { request.resume() }
+        let response = await request.serializingURL().response
         #expect(statusOf(response.error) == 404 && response.error?.asCurlewError?.responseBody == "new")
         #expect(response.destinationURL == nil && response.temporaryURL == nil && response.fileURL == nil)
         #expect(try contents(of: directory.url).isEmpty && contents(of: temporary.url).isEmpty)
