@@ -92,8 +92,12 @@ import Testing
         _ manager: SessionManager, _ user: String? = "ann", _ password: String? = nil, at url: String = "http://mock/",
         interceptor: (any RequestInterceptor)? = nil
     ) async -> String? {
+        // A request that is under way waits for its credential for a tenth of a second only.
+        manager.startRequestsImmediately = false
         let request = manager.request(url, interceptor: interceptor).validate()
         if let user { request.authenticate(user: user, password: password ?? Self.users[user] ?? "") }
+        manager.startRequestsImmediately = true
+        request.resume()
         return await request.serializingString().response.value
     }
 
