@@ -244,11 +244,18 @@ import Testing
         let mock = MockTransport.answering(inTurn: [Self.cut, .response(503, [:], "Come later"), Self.rest])
         let manager = manager(mock)
         if isRetried { manager.retrier = Retrying { _, _, completion in completion(true, 0) } }
-        let response = await manager.download("http://mock/").validate().serializingString().response
+        // A request that is under way already could end without its validation.
+        manager.startRequestsImmediately = false
+        func load(_ request: DownloadRequest) async -> DownloadResponse<String> {
+            request.validate()
+            request.resume()
+            return await request.serializingString().response
+        }
+        let response = await load(manager.download("http://mock/"))
         guard !isRetried else { return #expect(response.value == "halfrest") }
-        let again = await manager.download(resumingWith: try #require(response.resumeData)).validate().serializingString().response
+        let again = await load(manager.download(resumingWith: try #require(response.resumeData)))
         #expect(statusOf(again.error) == 503)
-        let last = await manager.download(resumingWith: try #require(again.resumeData)).validate().serializingString().response
+        let last = await load(manager.download(resumingWith: try #require(again.resumeData)))
         #expect(last.value == "halfrest")
     }
 

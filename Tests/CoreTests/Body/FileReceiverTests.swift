@@ -162,11 +162,14 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
     @Test("a validation of one's own finds the file where it was written", arguments: [true, false])
     func validated(_ isAccepted: Bool) async throws {
         let manager = manager(.answering(200, [:], "text"))
+        // A request that is under way already could end without its validation.
+        manager.startRequestsImmediately = false
         let seen = Inbox<String?>()
         let request = manager.download("http://mock/", to: directory.file("file")).validate { _, _, file, _ in
             seen.put(file.flatMap { try? String(contentsOf: $0, encoding: .utf8) })
             return isAccepted ? .success : .failure(UserError())
         }
+        request.resume()
         #expect(await request.serializingString().response.value == (isAccepted ? "text" : nil))
         #expect(seen.all == ["text"])
         #expect(try contents(of: directory.url) == (isAccepted ? ["file"] : []))
