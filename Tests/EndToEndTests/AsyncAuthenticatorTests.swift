@@ -150,7 +150,7 @@ import Testing
         let manager = makeManager()
         manager.interceptor = AuthenticationInterceptor(authenticator: authenticator, credential: expired)
         let request = { (options: RequestOptions?) in manager.request(server.url("/"), options: options).validate().serializingString() }
-        let first = await withDeadline(.milliseconds(200)) { request(nil) }
+        let first = await withDeadline(.seconds(1)) { request(nil) }
         // It has begun the refresh, and is gone before that asks for the token.
         #expect(await eventually { authenticator.calls.count == 1 })
         let second = request(RequestOptions(deadline: .milliseconds(50)))

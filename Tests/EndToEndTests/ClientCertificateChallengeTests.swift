@@ -203,7 +203,7 @@ import Testing
         let server = try makeServer()
         let manager = makeManager {
             $0.tls.certificateAuthorities = authority.certificate
-            $0.connectTimeout = .seconds(1)
+            $0.connectTimeout = .seconds(2)
         }
         manager.delegate.sessionDidReceiveChallenge = { _, challenge, completion in
             if let trust = challenge.serverTrust { completion(.useCredential, URLCredential(trust: trust)) }

@@ -177,7 +177,7 @@ import Testing
             #expect(response.statusCode == 200)
         }
         #expect(await server.waitForConnectionsToClose())
-        let late = try await withDeadline(.milliseconds(300)) { try await manager.forward(request) }
+        let late = try await withDeadline(.seconds(1)) { try await manager.forward(request) }
         let error = try await #require(throws: CurlewError.self) { try await late.body.collect(upTo: 4) }
         #expect(error.transferFailure?.kind == .deadline)
         #expect(await server.waitForConnectionsToClose())

@@ -91,7 +91,7 @@ import Testing
         }
         let listener = try StuckListener(.refusing)
         let late = manager.stream(
-            withHostName: "127.0.0.1", port: listener.port, interceptor: retrier, options: RequestOptions(deadline: .milliseconds(200)))
+            withHostName: "127.0.0.1", port: listener.port, interceptor: retrier, options: RequestOptions(deadline: .seconds(10)))
         do {
             for try await _ in late.bytes() {}
             Issue.record("ended")

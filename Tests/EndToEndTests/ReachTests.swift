@@ -169,7 +169,7 @@ import Testing
             }
         }
         defer { manager.session.invalidateAndCancel() }
-        let options = RequestOptions(deadline: .milliseconds(50))
+        let options = RequestOptions(deadline: .seconds(1))
         let response = await manager.request("http://service.invalid/", options: options).serializingString().response
         #expect(response.error?.transferFailure?.kind == .deadline)
         #expect(await cancelled.wait())

@@ -95,7 +95,7 @@ import Testing
         let url = temporary.url
         let manager = makeManager {
             $0.temporaryDirectory = url
-            if failure == "timeout" { $0.idleTimeout = .milliseconds(300) }
+            if failure == "timeout" { $0.idleTimeout = .seconds(1) }
         }
         let come = Log<Void>()
         let request = manager.download(server.url).downloadProgress { if $0.completedUnitCount == RangeServer.half { come.append(()) } }

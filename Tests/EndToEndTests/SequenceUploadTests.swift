@@ -231,7 +231,7 @@ import Testing
         }
         defer { gate.open() }
         let ended = Log<Bool>()
-        let manager = makeManager { if ending == .timeout { $0.totalTimeout = .milliseconds(500) } }
+        let manager = makeManager { if ending == .timeout { $0.totalTimeout = .seconds(1) } }
         let request =
             isFull
             ? manager.upload(Endless(ended: ended), to: server.url("/"))

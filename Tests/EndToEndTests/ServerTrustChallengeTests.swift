@@ -60,12 +60,14 @@ import Testing
                 return Self.accept(challenge)
             }
             for _ in 0..<2 { #expect(await get(server.url, manager).value != nil) }
+            // While the other connection is open: the ends of two may be told in any order.
+            if policy == nil { #expect(await server.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0)) }
+            withExtendedLifetime(manager) {}
         }
         #expect(asked.count == 2 && methods.elements.allSatisfy { $0 == "NSURLAuthenticationMethodServerTrust" })
         let trust = try #require(asked.elements.first ?? nil)
         #expect(trust.host == "localhost" && trust.port == server.port)
         #expect(trust.sentCertificates == [try authority.certificate("self")])
-        #expect(await server.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0))
     }
 
     @Test("closures get the known root that the server does not send") func knownRoot() async throws {

@@ -239,7 +239,7 @@ import Testing
                 gate.wait()
                 return true
             }
-        ) { $0.totalTimeout = .milliseconds(300) }
+        ) { $0.totalTimeout = .seconds(1) }
         let failure = await get(server.url, manager).error?.transferFailure
         gate.open()
         #expect(failure?.kind == .totalTimeout)

@@ -68,6 +68,9 @@ import Testing
         #expect(ends.count == 200 && ends.allSatisfy { $0 == nil }, "\(ends.compactMap { $0 })")
         #expect(await manager.connectionStatistics().connections.busy == 0)
 
+        // The server counts requests that were cancelled until it has seen the ends of their connections.
+        _ = await manager.closeIdleConnections()
+        #expect(await servers.0.waitForConnectionsToClose())
         // No place is lost: as many requests as ever are in flight at a time, and no more.
         let before = servers.0.requestCount
         let silent = (0..<limit + 2).map { _ in manager.request(servers.0.url("/silent")) }
@@ -203,6 +206,8 @@ import Testing
         let requests = (0..<40).map { _ in manager.request(server.url("/")) }
         let retried = (0..<10).map { manager.request(flaky.url("/flaky?fail=2&key=\($0)")).validate() }
         #expect(await gate.arrivals(4))
+        // It may take many requests to see that the shutdown has begun, which then are not to be served.
+        manager.startRequestsImmediately = false
         async let end: Void = manager.shutdown(gracePeriod: .seconds(60))
         #expect(await eventually { manager.request(server.url("/refused")).task == nil })
         gate.open()
@@ -212,7 +217,6 @@ import Testing
         #expect(await haveEnded(threads))
         #expect(await server.waitForConnectionsToClose())
         #expect(await flaky.waitForConnectionsToClose())
-        // Those to the other path were created before the shutdown began.
         #expect(server.requests.count { $0.path == "/" } == 40)
         #expect(await manager.connectionStatistics() == ConnectionStatistics())
         #expect(await manager.closeIdleConnections() == 0)

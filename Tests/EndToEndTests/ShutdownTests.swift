@@ -198,7 +198,7 @@ import Testing
 
     @Test("a suspended request fails after the grace period") func suspended() async throws {
         let manager = makeManager()
-        let request = manager.request(server.url("/drip?n=30&ms=10"))
+        let request = manager.request(server.url("/drip?n=100000&ms=10"))
         #expect(await server.waitForRequests(1))
         request.suspend()
         await manager.shutdown(gracePeriod: .milliseconds(100))

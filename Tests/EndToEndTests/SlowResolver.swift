@@ -2,7 +2,7 @@
 import Curlew
 import CurlewTestSupport
 
-/// A library that a process preloads so that names below `slow.test` take two seconds to fail to resolve.
+/// A library that a process preloads so that names below `slow.test` take three seconds to fail to resolve.
 ///
 /// Compiled at run time, because no product of the package may define system functions.
 struct SlowResolver {
@@ -16,7 +16,7 @@ struct SlowResolver {
         int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **result) {
             const char *end = name ? strstr(name, ".slow.test") : NULL;
             if (end != NULL) {
-                sleep(2);
+                sleep(3);
                 return EAI_NONAME;
             }
             int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **) = dlsym(RTLD_NEXT, "getaddrinfo");

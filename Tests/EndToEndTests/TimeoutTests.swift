@@ -31,9 +31,9 @@ import Testing
         #expect(SessionConfiguration().queueTimeout == nil)
         let manager = makeManager {
             $0.maximumConnectionsPerHost = 1
-            $0.connectTimeout = .milliseconds(100)
+            $0.connectTimeout = .seconds(1)
         }
-        let holding = manager.request(server.url("/delay/500"))
+        let holding = manager.request(server.url("/delay/1500"))
         #expect(await server.waitForRequests(1))
         let waiting = await manager.request(server.url("/json")).serializingData().response
         #expect(waiting.error == nil)
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test("a server that falls silent during the body") func silentBody() async throws {
-        let failure = try await failure(of: server.url("/head-only")) { $0.idleTimeout = .milliseconds(200) }
+        let failure = try await failure(of: server.url("/head-only")) { $0.idleTimeout = .seconds(1) }
         #expect(failure.kind == .idleTimeout)
         #expect(failure.phase == .receivingBody)
     }
@@ -101,7 +101,7 @@ import Testing
 
     @Test("a TLS handshake without a response") func handshake() async throws {
         let listener = try StuckListener(.silent)
-        let failure = try await failure(of: "https://127.0.0.1:\(listener.port)/") { $0.connectTimeout = .milliseconds(300) }
+        let failure = try await failure(of: "https://127.0.0.1:\(listener.port)/") { $0.connectTimeout = .seconds(1) }
         #expect(failure.kind == .connectTimeout)
         #expect(failure.phase == .securing)
         #expect(!failure.requestWasSent)
@@ -116,7 +116,7 @@ import Testing
     @Test("no connection to the host becomes available") func queue() async throws {
         let manager = makeManager {
             $0.maximumConnectionsPerHost = 1
-            $0.queueTimeout = .milliseconds(200)
+            $0.queueTimeout = .seconds(1)
         }
         let holding = manager.request(server.url("/silent"))
         #expect(await server.waitForRequests(1))
@@ -140,12 +140,12 @@ import Testing
     }
 
     @Test("a reader's time does not count") func slowReader() async throws {
-        let manager = makeManager { $0.idleTimeout = .milliseconds(300) }
+        let manager = makeManager { $0.idleTimeout = .seconds(1) }
         let other = makeManager()
         var count = 0
         for try await piece in manager.streamRequest(server.url("/bytes/20000000")).validate().bodyStream() {
             // Another request is what takes the time.
-            if count == 0 { _ = try await other.request(server.url("/delay/700")).serializingData().value }
+            if count == 0 { _ = try await other.request(server.url("/delay/1500")).serializingData().value }
             count += piece.count
         }
         #expect(count == 20_000_000)

@@ -28,11 +28,11 @@ import Testing
     }
 
     @Test("the request timeout applies between bytes") func requestTimeout() async {
-        let manager = manager { $0.timeoutIntervalForRequest = 0.3 }
+        let manager = manager { $0.timeoutIntervalForRequest = 1 }
         let error = await manager.request(server.url("/silent")).serializingData().response.error
         #expect(error?.transferFailure?.kind == .idleTimeout)
         #expect((error as? CurlewError)?.urlError?.code == .timedOut)
-        #expect(await manager.request(server.url("/drip?n=8&ms=50")).serializingData().response.error == nil)
+        #expect(await manager.request(server.url("/drip?n=15&ms=100")).serializingData().response.error == nil)
     }
 
     @Test("the resource timeout applies to the whole transfer") func resourceTimeout() async {

@@ -15,13 +15,22 @@ struct JarProbe {
         var missing = 0
         for number in 0..<count {
             let expiry = Date(timeIntervalSinceNow: 1e6)
-            try store.set(Cookie(name: "\(name)-\(number)", value: name, domain: "example.org", expirationDate: expiry))
-            try hosts.set(HSTSHost(host: "\(name)-\(number).example.org", expirationDate: expiry))
+            try Self.repeated {
+                try store.set(Cookie(name: "\(name)-\(number)", value: name, domain: "example.org", expirationDate: expiry))
+            }
+            try Self.repeated { try hosts.set(HSTSHost(host: "\(name)-\(number).example.org", expirationDate: expiry)) }
             let (cookies, known) = (try store.cookies(), try hosts.hosts())
             missing += number + 1 - cookies.count { $0.value == name }
             missing += number + 1 - known.count { $0.host.hasPrefix("\(name)-") }
         }
         return missing
+    }
+
+    /// Makes a change again that has not had the lock in time, which many processes and a slow disk may keep from one.
+    private static func repeated(_ change: () throws -> Void) throws {
+        while true {
+            do { return try change() } catch CookieStoreError.locked {}
+        }
     }
 
     /// Sets cookies of one generation after the other, all of one at once, so many times or until it is killed.

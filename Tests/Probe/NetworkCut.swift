@@ -22,7 +22,7 @@ struct NetworkCut {
         let gate = Gate()
         let server = try Self.makeServer(gate)
         var configuration = Probe.makeConfiguration()
-        configuration.connectTimeout = .seconds(1)
+        configuration.connectTimeout = .seconds(2)
         let manager = SessionManager(configuration: configuration)
         let request = manager.request(server.url("/file"))
         request.resume()
@@ -44,7 +44,7 @@ struct NetworkCut {
         let directory = try TemporaryDirectory()
         let file = directory.file("file")
         var configuration = Probe.makeConfiguration()
-        configuration.idleTimeout = .seconds(1)
+        configuration.idleTimeout = .seconds(2)
         let manager = SessionManager(configuration: configuration)
         manager.delegate.downloadTaskDidResumeAtOffset = { _, _, offset, _ in Probe.report("offset", Int(offset)) }
         let request = manager.download(server.url("/file"), to: file, options: .resumePreviousDownload)
