@@ -49,20 +49,21 @@ import Testing
     @Test("a deadline is absolute over all reconnections and their waits") func reconnections() async throws {
         let server = try makeServer()
         let stream = manager.eventStream(
-            server.url("/"), configuration: configuration(after: .milliseconds(20)), options: RequestOptions(deadline: .milliseconds(500)))
+            server.url("/"), configuration: configuration(after: .milliseconds(20)), options: RequestOptions(deadline: .milliseconds(1_500))
+        )
         let start = ContinuousClock.now
         let (count, error) = await read(stream)
         #expect(Self.kind(error) == .deadline, "\(String(describing: error))")
         #expect(count > 1)
         #expect(server.requestCount > 1)
-        #expect(start.duration(to: .now) >= .milliseconds(490))
+        #expect(start.duration(to: .now) >= .milliseconds(1_490))
         #expect(start.duration(to: .now) < .seconds(30))
     }
 
     @Test("a deadline ends a wait for a reconnection that is longer") func wait() async throws {
         let server = try makeServer()
         let stream = manager.eventStream(
-            server.url("/"), configuration: configuration(after: .seconds(300)), options: RequestOptions(deadline: .milliseconds(300)))
+            server.url("/"), configuration: configuration(after: .seconds(300)), options: RequestOptions(deadline: .milliseconds(1_500)))
         let (count, error) = await read(stream)
         #expect(Self.kind(error) == .deadline, "\(String(describing: error))")
         #expect(count == 1)
@@ -73,11 +74,11 @@ import Testing
         let gate = Gate()
         defer { gate.open() }
         let server = try makeServer(gate)
-        let created = await withDeadline(.milliseconds(300)) { manager.eventStream(server.url("/")) }
+        let created = await withDeadline(.milliseconds(1_500)) { manager.eventStream(server.url("/")) }
         let first = await read(created)
         #expect(first.count == 1 && Self.kind(first.error) == .deadline, "\(first)")
         let stream = manager.eventStream(server.url("/"))
-        let second = await withDeadline(.milliseconds(300)) { await read(stream) }
+        let second = await withDeadline(.milliseconds(1_500)) { await read(stream) }
         #expect(second.count == 1 && Self.kind(second.error) == .deadline, "\(second)")
     }
 
@@ -103,7 +104,7 @@ import Testing
         let gate = Gate()
         defer { gate.open() }
         let server = try makeServer(gate)
-        var options = RequestOptions(idleTimeout: .milliseconds(200), name: "GET /events")
+        var options = RequestOptions(idleTimeout: .milliseconds(1_500), name: "GET /events")
         options.interceptor = Adapter { request in
             var request = request
             request.setValue("1", forHTTPHeaderField: "X-Adapted")
@@ -141,7 +142,7 @@ import Testing
         #expect(server.requestCount == 3)
         let late = Retrier { _, _, _, completion in completion(true, 600) }
         let other = manager.eventStream(
-            server.url("/"), configuration: configuration, interceptor: late, options: RequestOptions(deadline: .milliseconds(200)))
+            server.url("/"), configuration: configuration, interceptor: late, options: RequestOptions(deadline: .seconds(30)))
         #expect("\(try #require(await read(other).error))".contains("503"))
         #expect(server.requestCount == 4)
     }

@@ -69,6 +69,7 @@ import Testing
         #expect(try await makeManager().request(server.url("/")).serializingString().value == "TLSv1.2")
         let refused = await makeManager { $0.tls.minimumVersion = .v1_3 }.request(server.url("/")).serializingString().response
         #expect(kind(refused.error) == .secureConnection)
+        #expect(await eventually { !server.handshakeFailures.isEmpty })
         #expect(server.handshakeFailures.count == 1)
     }
 
@@ -109,8 +110,11 @@ import Testing
                 .get("/late") { _, _ in .ok(body).delayed(by: .milliseconds(1)).header("X-Late", "yes") },
             ])
         defer { server.stop() }
-        let manager = makeManager { $0.idleTimeout = .milliseconds(500) }
-        func get(_ path: String) async -> DataResponse<Data> { await manager.request(server.url(path)).serializingData().response }
+        let (manager, impatient) = (makeManager(), makeManager { $0.idleTimeout = .milliseconds(500) })
+        func get(_ path: String) async -> DataResponse<Data> {
+            let chosen = path == "/stall" ? impatient : manager
+            return await chosen.request(server.url(path)).serializingData().response
+        }
         #expect(kind(await get("/cut").error) == .connectionLost)
         #expect(kind(await get("/reset").error) == .connectionLost)
         #expect(kind(await get("/stall").error) == .idleTimeout)

@@ -219,13 +219,20 @@ import Testing
         other.resume()
         await delaying.ends.wait(for: 2)
         #expect(delaying.ends.elements == ["/json 0", "none -999"])
-        let suspended = session.dataTask(with: try server.address("/delay/100"))
+        let gate = Gate()
+        let holding = try LoopbackServer { _, connection in
+            connection.wait(until: gate)
+            return .ok("held")
+        }
+        defer { holding.stop() }
+        let suspended = session.dataTask(with: try holding.address("/held"))
         suspended.resume()
         suspended.suspend()
         #expect(suspended.state == .suspended)
+        gate.open()
         suspended.resume()
         await delaying.ends.wait(for: 3)
-        #expect(delaying.ends.elements.last == "/delay/100 0")
+        #expect(delaying.ends.elements.last == "/held 0")
     }
 
     // U2.3

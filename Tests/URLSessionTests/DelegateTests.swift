@@ -215,12 +215,20 @@ import Testing
 
     // U2.1
     @Test func `a session that finishes its tasks takes no new ones`() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { _, connection in
+            connection.wait(until: gate)
+            return .ok("done")
+        }
+        defer { server.stop() }
         let session = session()
-        let task = session.dataTask(with: try server.address("/delay/100"))
+        let task = session.dataTask(with: try server.address("/held"))
         task.resume()
         session.finishTasksAndInvalidate()
         let late = session.dataTask(with: try server.address("/json"))
         late.resume()
+        await delegate.errors.wait(for: 1)
+        gate.open()
         await delegate.errors.wait(for: 2)
         #expect(await eventually { delegate.calls.elements.last == "invalid" })
         #expect(task.error == nil && (late.error as? URLError)?.code == .cancelled)

@@ -207,6 +207,8 @@ import Testing
         let waiting = Task { try await connecting.receive() }
         connecting.cancel()
         #expect(await Self.code(of: waiting) == .cancelled)
+        // What waits fails before the task completes.
+        await delegate.errors.wait(for: 2)
         // Open.
         let open = try task(server)
         open.resume()

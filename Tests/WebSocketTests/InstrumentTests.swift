@@ -192,13 +192,14 @@ import Testing
         let url = "ws://127.0.0.1:\(server.port)/"
         let manager = manager()
         var configuration = WebSocketConfiguration()
-        configuration.handshakeTimeout = .milliseconds(100)
+        // Not over before the handshake begins.
+        configuration.handshakeTimeout = .seconds(1)
         let once = CurlewCore.Retrier { _, request, _, completion in completion(request.retryCount < 1, 0) }
         await #expect(throws: WebSocketError.self) {
             try await manager.webSocket(url, configuration: configuration, interceptor: once).open()
         }
         await #expect(throws: CurlewError.self) {
-            try await manager.webSocket(url, options: RequestOptions(deadline: .milliseconds(100))).open()
+            try await manager.webSocket(url, options: RequestOptions(deadline: .seconds(1))).open()
         }
         configuration.handshakeTimeout = nil
         configuration.closeTimeout = .milliseconds(50)

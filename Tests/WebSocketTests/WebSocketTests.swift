@@ -533,11 +533,13 @@ import Testing
     }
 
     @Test("a ping is answered between the fragments of a message being sent") func pongBetweenFragments() async throws {
-        let frames = Log<WebSocketPeer.Opcode>()
+        let (frames, gate) = (Log<WebSocketPeer.Opcode>(), Gate())
         let server = try makeServer { peer in
             guard let first = try peer.receive() else { return }
             frames.append(first.opcode)
             try peer.send(.ping)
+            try peer.send(.text, Data("pinged".utf8))
+            peer.wait(until: gate)
             while let frame = try peer.receive(), frame.opcode != .close { frames.append(frame.opcode) }
             try peer.send(.close)
         }
@@ -546,7 +548,11 @@ import Testing
         configuration.outgoingFrameSize = 64 << 10
         let socket = manager.webSocket(server.url(), configuration: configuration)
         // Larger than the socket buffers, so that the ping arrives before the last fragment is sent.
-        try await socket.send(Data(count: 24 << 20))
+        let sending = Task { try await socket.send(Data(count: 24 << 20)) }
+        var messages = socket.messages.makeAsyncIterator()
+        #expect(try await messages.next() == .text("pinged"))
+        gate.open()
+        try await sending.value
         try await socket.close()
         let opcodes = frames.elements
         #expect(opcodes.first == .binary)

@@ -255,14 +255,19 @@ import Testing
     }
 
     @Test func `the loops share the work`() async throws {
-        let server = try LoopbackServer.standard()
+        let gates = (0..<40).map { _ in Gate() }
+        let server = try LoopbackServer { request, connection in
+            connection.wait(until: gates[Int(request.path.dropFirst()) ?? 0])
+            return .ok("done")
+        }
         let transport = transport(2)
-        await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<32 {
-                group.addTask {
-                    for _ in 0..<40 { _ = await transport.run(TransferRequest(url: server.url("/json"))) }
-                }
-            }
+        // Each round is held until all of it has come: a loop that stands still would leave its work to the other one.
+        for (round, gate) in gates.enumerated() {
+            let observers = (0..<32).map { _ in RecordingObserver() }
+            for observer in observers { transport.start(TransferRequest(url: server.url("/\(round)")), observer: observer) }
+            #expect(await gate.arrivals(32))
+            gate.open()
+            for observer in observers { #expect(await observer.end().error == nil) }
         }
         let times = await transport.visit { _ in threadTime }
         let (most, least) = (try #require(times.max()), try #require(times.min()))

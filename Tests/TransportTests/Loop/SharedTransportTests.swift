@@ -237,9 +237,11 @@ import Testing
         let base = CurlTransport()
         let transport = SharedTransport(base, configuration: TransportConfiguration())
         func isOpen() async -> Bool { await base.groupPools().first ?? false }
+        let start = ContinuousClock.now
         #expect(await transport.run(TransferRequest(url: server.url("/bytes/5?close=1"), headers: ["Connection": "close"])).error == nil)
         // Without a connection, after a second.
-        #expect(await isOpen())
+        let isStillOpen = await isOpen()
+        #expect(isStillOpen || start.duration(to: .now) >= .seconds(1))
         while await isOpen() { await Task.yield() }
         #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
         #expect(await isOpen())
@@ -269,7 +271,7 @@ import Testing
         let base = CurlTransport()
         let transport = SharedTransport(base, configuration: TransportConfiguration())
         #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
-        _ = await base.visit { loop in for group in loop.groups.values { group.resolvesUntil = loop.now + 1_000_000_000 } }
+        _ = await base.visit { loop in for group in loop.groups.values { group.resolvesUntil = loop.now + 5_000_000_000 } }
         transport.shutDown()
         await transport.waitUntilShutDown()
         #expect(await base.visit { $0.endedGroups.map { $0.pools != nil } } == [[true]])

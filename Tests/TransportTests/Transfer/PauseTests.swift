@@ -33,14 +33,14 @@ import Testing
         })
         let transport = CurlTransport()
         var options = TransferOptions()
-        options.idleTimeout = .seconds(1)
+        options.idleTimeout = .seconds(2)
         var request = TransferRequest(url: server.url("/"), options: options)
         request.mayPause = true
         let transfer = transport.start(request, observer: observer)
         _ = await observer.record { $0.pieces == 1 }
-        // Much longer than the idle timeout, which doesn't run meanwhile.
+        // Longer than the idle timeout, which doesn't run meanwhile.
         let other = try LoopbackServer.standard()
-        #expect(await transport.run(TransferRequest(url: other.url("/delay/1500"))).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/2500"))).error == nil)
         let paused = observer.record
         #expect(paused.pieces == 1)
         #expect(paused.completion == nil)
@@ -106,16 +106,23 @@ import Testing
         let other = try LoopbackServer.standard()
         let transport = CurlTransport()
         var options = TransferOptions()
-        options.idleTimeout = .seconds(1)
-        options.firstByteTimeout = .seconds(1)
+        options.idleTimeout = .seconds(2)
+        options.firstByteTimeout = .seconds(2)
         let observer = RecordingObserver()
-        let transfer = transport.start(TransferRequest(url: server.url(path), options: options), observer: observer)
-        transfer.setSuspended(true)
+        let request = TransferRequest(url: server.url(path), options: options)
+        #expect(await transport.run(TransferRequest(url: other.url("/json"))).error == nil)
+        // Within a turn of the loop, as a test that stood still between the two would suspend a transfer that has completed.
+        let started = await transport.visit { _ -> any TransferHandle in
+            let transfer = transport.start(request, observer: observer)
+            transfer.setSuspended(true)
+            return transfer
+        }
+        let transfer = try #require(started.first)
         // The loop may have received something before it knew.
         #expect(await transport.run(TransferRequest(url: other.url("/json"))).error == nil)
         let received = observer.record.body.count
         // Longer than either timeout: time spent suspended doesn't count.
-        #expect(await transport.run(TransferRequest(url: other.url("/delay/1500"))).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/2500"))).error == nil)
         #expect(observer.record.completion == nil)
         #expect(observer.record.body.count == received)
         #expect(received < 5_000_000)
@@ -151,7 +158,9 @@ import Testing
         let server = try LoopbackServer.standard()
         let transport = CurlTransport()
         let observer = RecordingObserver(onBytes: { _ in suspended ? .proceed : .pause })
-        let transfer = transport.start(TransferRequest(url: server.url("/bytes/50000000")), observer: observer)
+        // What is suspended must not have ended before.
+        let url = server.url(suspended ? "/drip?n=1000&ms=100" : "/bytes/50000000")
+        let transfer = transport.start(TransferRequest(url: url), observer: observer)
         if suspended { transfer.setSuspended(true) } else { _ = await observer.record { $0.pieces == 1 } }
         transfer.cancel()
         #expect(await observer.end().isCancelled)

@@ -94,10 +94,15 @@ import Testing
 
     @Test("the peer may close its side first; ours stays open")
     func peerEndsFirst() async throws {
-        let server = try LoopbackServer(bodies: { _ in .unread }) { _, connection in
-            try connection.send(raw: "bye")
-            return ServerResponse(status: 200)
+        let server = try SocketListener { socket, _ in
+            // libcurl takes a peer that has closed already for one that refused the connection.
+            let count = withUnsafeTemporaryAllocation(byteCount: 1000, alignment: 16) { try? socket.receive(into: $0) }
+            guard count ?? 0 > 0 else { return }
+            try? socket.send(Data("bye".utf8))
+            socket.shutDownWriting()
+            socket.drain()
         }
+        defer { server.stop(timeout: .seconds(10)) }
         let transport = CurlTransport()
         let observer = RecordingStreamObserver()
         let stream = transport.openStream(Self.request(server.port), observer: observer)
@@ -146,10 +151,10 @@ import Testing
         let observer = CountingStreamObserver(received)
         let stream = transport.openStream(Self.request(server.port), observer: observer)
         stream.send(Data("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false)
+        #expect(await eventually { received.withLock { $0 } > 0 })
         for _ in 1...19 { #expect(await transport.run(TransferRequest(url: other.url("/json"))).error == nil) }
         stream.cancel()
         #expect(ProcessProbe.settles { observer.isOver })
-        #expect(received.withLock { $0 } > 0)
     }
 
     /// Counts bytes without storing them.
