@@ -184,7 +184,7 @@ import Testing
         }
         server.state.update { $0.gate = gate }
         let manager = makeManager(OAuthAuthenticator(server.client(), store: MemoryTokenStore(.expired())))
-        let first = Task { await withDeadline(.milliseconds(200)) { await status(server, manager).error } }
+        let first = Task { await withDeadline(.seconds(1)) { await status(server, manager).error } }
         #expect(await gate.arrivals(1))
         let second = Task { await status(server, manager).status }
         guard case CurlewError.transferFailed(let failure)? = await first.value else {

@@ -147,7 +147,7 @@ import Testing
     func timeout() async throws {
         var configuration = Snippets.configuration()
         configuration.proxy = .none
-        configuration.idleTimeout = .milliseconds(50)
+        configuration.idleTimeout = .seconds(1)
         let impatient = SessionManager(configuration: configuration, transport: LoopbackTransport(to: server))
         let printed = Lines()
         try await Snippets.errors(impatient, "https://api.example.org/silent") { printed.append("\($0)") }

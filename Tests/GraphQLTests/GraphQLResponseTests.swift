@@ -278,7 +278,7 @@ import Testing
         let client = GraphQLClient(server)
         let late = await error {
             try await client.response(
-                to: GraphQLRequest("{ count }"), as: Count.self, options: RequestOptions(deadline: .milliseconds(200)))
+                to: GraphQLRequest("{ count }"), as: Count.self, options: RequestOptions(deadline: .seconds(1)))
         }
         guard case CurlewError.transferFailed(let failure)? = late, failure.kind == .deadline else {
             Issue.record("\(String(describing: late))")

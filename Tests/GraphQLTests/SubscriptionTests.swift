@@ -305,7 +305,7 @@ import Testing
         }
         defer { server.stop() }
         let client = GraphQLClient(server)
-        let late = await error { try await withDeadline(.milliseconds(200)) { try await counts(client) } }
+        let late = await error { try await withDeadline(.seconds(1)) { try await counts(client) } }
         guard case CurlewError.transferFailed(let failure)? = late, failure.kind == .deadline else {
             Issue.record("\(String(describing: late))")
             return

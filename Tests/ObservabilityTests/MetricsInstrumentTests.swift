@@ -54,7 +54,7 @@ import Testing
         _ = try await manager.request(server.url("/auth-basic?user=u&password=p")).authenticate(user: "u", password: "p")
             .serializingData().value
         _ = await manager.request(server.url("/cut-body")).serializingData().result
-        _ = await manager.request(server.url("/silent"), options: RequestOptions(deadline: .milliseconds(30))).serializingData().result
+        _ = await manager.request(server.url("/silent"), options: RequestOptions(deadline: .seconds(1))).serializingData().result
         let method = try #require(HTTPMethod(rawValue: "FROB"))
         _ = try await manager.request(server.url("/json"), method: method).serializingData().value
         let upload = try await manager.upload(Data(count: 300), to: server.url("/body")).serializingData().value

@@ -109,13 +109,13 @@ import Tracing
 
     @Test func `a timeout, a cancellation, a deadline and a refused connection are errors of their kind`() async throws {
         let manager = manager()
-        _ = await manager.request(server.url("/silent"), options: RequestOptions(idleTimeout: .milliseconds(50))).serializingData().result
+        _ = await manager.request(server.url("/silent"), options: RequestOptions(idleTimeout: .seconds(1))).serializingData().result
         let silent = manager.request(server.url("/head-only"))
         silent.stream { _ in }
         #expect(await server.waitForRequests(2))
         silent.cancel()
         _ = await silent.serializingData().result
-        _ = await manager.request(server.url("/silent"), options: RequestOptions(deadline: .milliseconds(50))).serializingData().result
+        _ = await manager.request(server.url("/silent"), options: RequestOptions(deadline: .seconds(1))).serializingData().result
         let listener = try LoopbackServer.standard()
         let url = listener.url("/")
         listener.stop()

@@ -56,11 +56,11 @@ import Testing
     @Test("the caller's deadline is captured where an operation is created or started") func caller() async throws {
         defer { gate.open() }
         let server = try makeServer()
-        let created = try await withDeadline(.milliseconds(250)) { try URLConnectionOperation.make(server.url("/held")) }
+        let created = try await withDeadline(.seconds(1)) { try URLConnectionOperation.make(server.url("/held")) }
         await finish(created)
         #expect(kind(created) == .deadline)
         let started = try URLConnectionOperation.make(server.url("/held"))
-        await withDeadline(.milliseconds(250)) { started.start() }
+        await withDeadline(.seconds(1)) { started.start() }
         await started.reach(.finished)
         #expect(kind(started) == .deadline)
         #expect(server.requestCount == 2)
@@ -98,7 +98,7 @@ import Testing
             await Task.yield()
             return try Self.adapter.adapt(request)
         }
-        operation.requestOptions = RequestOptions(idleTimeout: .milliseconds(200), interceptor: adapter)
+        operation.requestOptions = RequestOptions(idleTimeout: .seconds(1), interceptor: adapter)
         await finish(operation)
         #expect(kind(operation) == .idleTimeout)
         #expect(server.requests.first?.header("X-Adapted") == "1")
@@ -191,7 +191,7 @@ import Testing
         #expect(plain.responseString == "1")
         #expect(plain.requestOptions?.name == "manager")
         var options = RequestOptions(name: "own")
-        options.idleTimeout = .milliseconds(200)
+        options.idleTimeout = .seconds(1)
         let second = Adapter { request in
             var request = request
             request.setValue((request.value(forHTTPHeaderField: "X-Adapted") ?? "first") + " own", forHTTPHeaderField: "X-Own")

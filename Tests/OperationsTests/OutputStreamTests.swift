@@ -116,6 +116,7 @@ final class TestStream: OutputStream {
         #expect(isSent.count == 1)
         gate.open()
         _ = try await operation.value
+        await isSent.wait(for: 2)
         #expect(stream.data == GeneratedBody().data(count: length) && isSent.count == 2)
     }
 

@@ -35,6 +35,7 @@ enum RedisProbe {
         // Patient: what is measured is what is shared, on a machine that may be busy.
         configuration.commandTimeout = arguments[1] == "outlast" ? .milliseconds(500) : .seconds(5)
         configuration.silenceLimit = arguments[1] == "outlast" ? .milliseconds(500) : .seconds(10)
+        if arguments[1] != "outlast" { configuration.connectTimeout = .seconds(10) }
         let client = try RedisClient(configuration)
         if arguments[1] == "outlast" { while (try? await client.ping()) == nil { await Task.yield() } }
         try await client.ping()
@@ -158,7 +159,7 @@ enum RedisProbe {
 
     private static func token(_ client: RedisClient, _ url: String, _ count: Int) async throws {
         let shared = FleetAuthenticator(
-            ProbeAuthenticator(url: url + "/token", tokens: makeManager()), client: client, name: "service", lease: .milliseconds(600))
+            ProbeAuthenticator(url: url + "/token", tokens: makeManager()), client: client, name: "service", lease: .seconds(2))
         let manager = makeManager()
         manager.interceptor = AuthenticationInterceptor(authenticator: shared)
         begin()

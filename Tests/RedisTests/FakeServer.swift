@@ -44,6 +44,7 @@ final class FakeServer: Sendable {
         guard listen(listener, 16) == 0 else { throw TestError("listen: \(String(cString: strerror(errno)))") }
         var configuration = RedisConfiguration(.unix(path: path))
         configuration.commandTimeout = .seconds(5)
+        configuration.connectTimeout = .seconds(10)
         self.configuration = configuration
         Thread.detachNewThread {
             var connections: [Int32] = []

@@ -74,7 +74,9 @@ private struct Replicated {
             sentinelAt: ports[1],
             "sentinel monitor \(name) 127.0.0.1 \(ports[0]) 1\nsentinel down-after-milliseconds \(name) \(downAfter)")
         var configuration = RedisConfiguration(.sentinels([sentinel.address], master: name))
-        configuration.commandTimeout = .seconds(1)
+        // Half of that is how long replicas are waited for, which a busy machine may hold up.
+        configuration.commandTimeout = .seconds(2)
+        configuration.connectTimeout = .seconds(10)
         client = try RedisClient(configuration)
         guard await client.becomesReady() else { throw TestError("the master is not found") }
         let watcher = try sentinel.client()
@@ -235,7 +237,8 @@ private struct Replicated {
         let client = try server.client(timeout: .milliseconds(20))
         #expect(await client.becomesReady())
         let token = FleetToken(client, name: "closed", lease: .seconds(3_600))
-        guard case .refresh(let fence, _, _) = try await token.claim(known: 0) else { return #expect(Bool(false)) }
+        let patient = FleetToken(try server.client(), name: "closed", lease: .seconds(3_600))
+        guard case .refresh(let fence, _, _) = try await patient.claim(known: 0) else { return #expect(Bool(false)) }
         await server.kill()
         let isEnded = Lock(false)
         Task {
@@ -266,7 +269,7 @@ private struct Replicated {
         #expect(try await strict.complete(first, Data("old".utf8)))
         replica.send(SIGSTOP)
         let unknown = await #expect(throws: RedisError.self) { try await strict.claim(known: first) }
-        #expect(unknown == .timedOut(command: "WAIT", after: .milliseconds(500)))
+        #expect(unknown == .timedOut(command: "WAIT", after: .seconds(1)))
         // Also a process that has seen no replica respond: the sentinel knows of it.
         let late = FleetToken(client, name: "token", lease: .seconds(60), needsReplica: true)
         await #expect(throws: RedisError.self) { try await late.claim(known: first) }
@@ -298,7 +301,7 @@ private struct Replicated {
         service.replicas[1].send(SIGSTOP)
         // The other one responds.
         let error = await #expect(throws: RedisError.self) { try await strict.claim(known: first) }
-        #expect(error == .timedOut(command: "WAIT", after: .milliseconds(500)))
+        #expect(error == .timedOut(command: "WAIT", after: .seconds(1)))
         guard case .refresh(let fence, _, _) = try await any.claim(known: first) else { return #expect(Bool(false)) }
         try await any.release(fence)
         var lease: Int?

@@ -116,6 +116,7 @@ final class RedisNode: ServerProcess {
     func client(_ credentials: RedisCredentials? = nil) throws -> RedisClient {
         var configuration = RedisConfiguration(address)
         configuration.commandTimeout = .seconds(10)
+        configuration.connectTimeout = .seconds(5)
         configuration.credentials = credentials
         configuration.tls.certificateAuthorities = security?.authority.certificate
         return try RedisClient(configuration)

@@ -90,6 +90,8 @@ final class RedisServer: ServerProcess {
         var configuration = RedisConfiguration(secure.map { .tls(host: "localhost", port: $0.port) } ?? .unix(path: socket))
         configuration.tls.certificateAuthorities = secure?.authority.certificate
         configuration.commandTimeout = timeout
+        configuration.connectTimeout = .seconds(10)
+        configuration.silenceLimit = .seconds(10)
         configuration.maximumBackoff = .milliseconds(100)
         return configuration
     }

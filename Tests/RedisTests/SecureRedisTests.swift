@@ -94,6 +94,7 @@ import Testing
         let plain = try FakeServer(response: "-ERR\r\n", isTCP: true)
         var configuration = RedisConfiguration(.tls(host: "localhost", port: plain.port))
         configuration.commandTimeout = .seconds(5)
+        configuration.connectTimeout = .seconds(10)
         let wrong = try await reason(configuration)
         guard case .connectionFailed? = wrong else { return #expect(Bool(false), "\(String(describing: wrong))") }
         plain.end()

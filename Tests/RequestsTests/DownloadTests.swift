@@ -42,6 +42,13 @@ struct DownloadTests {
         return data.count == Self.size && GeneratedBody().matches(data)
     }
 
+    /// Whether no download has the lock on a part file, which it gives back on another thread after it was stopped.
+    private func isUnlocked(_ file: URL) -> Bool {
+        let descriptor = open(file.path, O_RDONLY)
+        defer { close(descriptor) }
+        return flock(descriptor, LOCK_EX | LOCK_NB) == 0
+    }
+
     private func length(_ file: URL) -> Int {
         (try? FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber)?.intValue ?? 0
     }
@@ -92,6 +99,7 @@ struct DownloadTests {
         request.start()
         #expect(await eventually { length(directory.file(".file.part")) > 0 })
         request.stop()
+        #expect(await eventually { isUnlocked(directory.file(".file.part")) })
         gate.open()
         #expect(await run(makeRequest(stage, target)) == .succeeded)
         #expect(try isComplete(target))

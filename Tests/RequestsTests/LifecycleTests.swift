@@ -87,8 +87,11 @@ struct LifecycleTests {
         request.start()
         #expect(request.isExecuting)
         request.start()
-        gate.open()
-        #expect(await run(request) == .succeeded)
+        let ending = await withTrackedContinuation { (continuation: TrackedContinuation<RequestEnding>) in
+            request.start { continuation.resume(returning: $0) }
+            gate.open()
+        }
+        #expect(ending == .succeeded)
         #expect(stage.server.requests.count == 1)
     }
 

@@ -101,10 +101,17 @@ import Testing
         #expect(request.told.all == once + once)
         #expect(stage.server.requests.map { $0.header("Priority") } == ["u=5", "u=5"])
         #expect(request.userInfo?["page"] as? Int == 1)
-        request.start()
-        #expect(stage.agent.requests.first === request)
-        stage.agent.cancelRequests(tag: 77)
-        #expect(request.isCancelled)
+        let gate = Gate()
+        defer { gate.open() }
+        let held = Own(
+            try Stage { _, connection in
+                connection.wait(until: gate)
+                return .status(204)
+            })
+        held.start()
+        #expect(held.stage.agent.requests.first === held)
+        held.stage.agent.cancelRequests(tag: 77)
+        #expect(held.isCancelled)
     }
 
     @Test func `a subclass may override the form`() async throws {

@@ -52,13 +52,15 @@ import Testing
     }
 
     private static let soon = RequestOptions(deadline: .milliseconds(250))
+    /// Long enough to be sent by a machine that holds up a thread.
+    private static let later = RequestOptions(deadline: .seconds(1))
 
     // MARK: Requests
 
     @Test func `timeouts, the interceptor and the deadline's header reach the server`() async throws {
         let server = try Server()
         let request = server.request("held")
-        var options = RequestOptions(deadline: .seconds(30), idleTimeout: .milliseconds(200), interceptor: Self.adding("X-Adapted"))
+        var options = RequestOptions(deadline: .seconds(30), idleTimeout: .seconds(1), interceptor: Self.adding("X-Adapted"))
         options.deadlineHeader = "X-Left"
         request.requestOptions = options
         #expect(await run(request) == .failed)
@@ -79,7 +81,7 @@ import Testing
 
         override func requestUrl() -> String { path }
         override var requestOptions: RequestOptions? {
-            get { RequestOptions(deadline: .milliseconds(250), interceptor: RequestOptionsTests.adding("X-Adapted")) }
+            get { RequestOptions(deadline: .seconds(1), interceptor: RequestOptionsTests.adding("X-Adapted")) }
             set {}
         }
     }
@@ -96,12 +98,12 @@ import Testing
         let server = try Server()
         let request = server.request("held")
         request.retries = -1
-        request.requestOptions = Self.soon
+        request.requestOptions = Self.later
         #expect(await run(request) == .failed)
         #expect(Self.kind(request.error) == .deadline)
         #expect(server.requests.count == 1)
         request.requestOptions = nil
-        let error = await withDeadline(.milliseconds(250)) { await #expect(throws: CurlewError.self) { try await request.response() } }
+        let error = await withDeadline(.seconds(1)) { await #expect(throws: CurlewError.self) { try await request.response() } }
         #expect(Self.kind(error) == .deadline)
         #expect(server.requests.count == 2)
     }
@@ -111,20 +113,20 @@ import Testing
         let delayed = server.request("bad")
         delayed.retries = -1
         delayed.interval = 600
-        delayed.requestOptions = Self.soon
+        delayed.requestOptions = Self.later
         #expect(await run(delayed) == .failed)
         #expect(Self.kind(delayed.error) == .deadline)
         let undecided = server.request("bad")
         undecided.retries = 1
         undecided.onRetry = { _ in }
-        undecided.requestOptions = Self.soon
+        undecided.requestOptions = Self.later
         #expect(await run(undecided) == .failed)
         #expect(Self.kind(undecided.error) == .deadline)
         #expect(server.requests.count == 2)
         let often = server.request("bad")
         often.retries = -1
         often.interval = 0.02
-        often.requestOptions = RequestOptions(deadline: .milliseconds(500))
+        often.requestOptions = Self.later
         #expect(await run(often) == .failed)
         #expect(Self.kind(often.error) == .deadline)
         #expect(server.requests.count > 3)
@@ -139,7 +141,7 @@ import Testing
             return true
         }
         let request = SampleRequest(stage)
-        request.requestOptions = Self.soon
+        request.requestOptions = Self.later
         #expect(await run(request) == .failed)
         #expect(Self.kind(request.error) == .deadline)
         #expect(stage.server.requestCount == 1)

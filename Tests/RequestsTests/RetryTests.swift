@@ -241,7 +241,7 @@ struct TokenRefresherTests {
         })
         stage.configuration.addUrlFilter(tokens)
         let first = SampleRequest(stage)
-        await withDeadline(.milliseconds(200)) { first.start() }
+        await withDeadline(.seconds(1)) { first.start() }
         #expect(await refreshing.wait())
         let other = SampleRequest(stage)
         other.start()

@@ -82,7 +82,7 @@ import Testing
             return .status(500)
         }
         defer { server.stop() }
-        let provider = try service.provider(at: server.url(""), user: "s3cr3t\(service)", in: directory, timeout: .seconds(1), attempts: 2)
+        let provider = try service.provider(at: server.url(""), user: "s3cr3t\(service)", in: directory, timeout: .seconds(2), attempts: 2)
         let error = try #require(await failure(of: provider))
         guard case .unreachable(let place, let reason) = error else {
             Issue.record("\(error)")

@@ -53,7 +53,10 @@ import Testing
         let victim = Lock<ChildProcess?>(nil)
         let marks = Lock([20, 45, 70])
         let isBusy = Lock(true)
+        let armed = Lock(Gate())
         let server = try LoopbackServer(recording: false) { request, _ in
+            // A process that was not to be killed yet could deliver everything.
+            armed.withLock { $0 }.wait()
             let before = receiver.receive(request)
             victim.withLock { victim in
                 guard let process = victim, marks.withLock({ $0.first.map { before >= $0 } ?? false }) else { return }
@@ -74,10 +77,13 @@ import Testing
         var accepted: Set<String> = []
         var kills = 0
         while true {
+            let gate = Gate()
+            armed.withLock { $0 = gate }
             let process = try start(folder.file("journal"))
             write(ids.filter { !accepted.contains($0) }, for: server.url("/hook"), to: process)
             process.closeInput()
             victim.withLock { $0 = process }
+            gate.open()
             let (status, output) = await process.finish()
             accepted.formUnion(output.filter { $0.hasPrefix("accepted ") }.map { String($0.dropFirst(9)) })
             if status == 0 {

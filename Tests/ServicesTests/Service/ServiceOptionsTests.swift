@@ -53,6 +53,8 @@ import Testing
     }
 
     private static let soon = RequestOptions(deadline: .milliseconds(250))
+    /// Long enough to be sent by a machine that holds up a thread.
+    private static let later = RequestOptions(deadline: .seconds(1))
 
     @Test func theModuleShowsCachesAndCookies() {
         var configuration = SessionConfiguration()
@@ -71,9 +73,9 @@ import Testing
             return true
         }
         let start = ContinuousClock.now
-        #expect(await name(Get(path: "held", requestOptions: Self.soon), service) == "timeout")
-        #expect(await withDeadline(.milliseconds(250)) { await name(Get(path: "held"), service) } == "timeout")
-        service.requestOptions = Self.soon
+        #expect(await name(Get(path: "held", requestOptions: Self.later), service) == "timeout")
+        #expect(await withDeadline(.seconds(1)) { await name(Get(path: "held"), service) } == "timeout")
+        service.requestOptions = Self.later
         #expect(await name(Get(path: "held"), service) == "timeout")
         #expect(asked.withLock { $0 } == 0)
         #expect(server.requestCount == 3)
@@ -82,7 +84,7 @@ import Testing
 
     @Test func deadlineCountsOverAttemptsAndTheRetriersDelays() async throws {
         let server = try makeServer()
-        var service = Service(apiURL: server.url(""), requestOptions: RequestOptions(deadline: .milliseconds(400)))
+        var service = Service(apiURL: server.url(""), requestOptions: Self.later)
         service.retrierFactory = TestRetrier.factory(allowsMultipleRetries: true) { _ in
             try? await Task.sleep(for: .milliseconds(20))
             return true
@@ -93,9 +95,8 @@ import Testing
             try? await Task.sleep(for: .seconds(50))
             return true
         }
-        let count = server.requestCount
-        #expect(await name(Get(path: "bad"), service) == "timeout")
-        #expect(server.requestCount == count + 1)
+        #expect(await name(Get(path: "bad-once"), service) == "timeout")
+        #expect(server.requests.count { $0.path == "/bad-once" } == 1)
     }
 
     @Test func deadlineEndsTheWaitForAHeader() async throws {
@@ -116,7 +117,7 @@ import Testing
         common.deadlineHeader = "X-Left"
         let service = Service(apiURL: server.url(""), requestOptions: common)
         #expect(try await Get().schedule(with: service).value == "none")
-        let own = RequestOptions(idleTimeout: .milliseconds(200), interceptor: Self.adding("X-Adapted"))
+        let own = RequestOptions(idleTimeout: .seconds(1), interceptor: Self.adding("X-Adapted"))
         #expect(await name(Get(path: "held", requestOptions: own), service) == "timeout")
         let requests = server.requests
         #expect(requests.map { $0.header("X-Service") } == ["1", "1"])

@@ -271,7 +271,7 @@ import Testing
         let base = CurlTransport()
         let transport = SharedTransport(base, configuration: TransportConfiguration())
         #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil)
-        _ = await base.visit { loop in for group in loop.groups.values { group.resolvesUntil = loop.now + 5_000_000_000 } }
+        _ = await base.visit { loop in for group in loop.groups.values { group.resolvesUntil = loop.now + 2_000_000_000 } }
         transport.shutDown()
         await transport.waitUntilShutDown()
         #expect(await base.visit { $0.endedGroups.map { $0.pools != nil } } == [[true]])
