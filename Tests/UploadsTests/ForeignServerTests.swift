@@ -37,7 +37,7 @@ struct ForeignServerTests {
         return options
     }
 
-    /// Returns whether the server has saved what has passed: before that it reports an earlier offset, even after a cut.
+    /// A closure that returns whether the server has saved what has passed: before that it reports an earlier offset, even after a cut.
     private func hasSaved() -> @Sendable (Int64) -> Bool {
         let stored = directory.file("stored")
         return { passed in

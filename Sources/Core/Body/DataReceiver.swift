@@ -34,6 +34,9 @@ final class DataReceiver: BodyReceiver {
         var buffer: BodyBuffer? { if case .reader(let buffer) = sink { buffer } else { nil } }
     }
 
+    /// The most bytes of a file that are read at once, as others wait meanwhile.
+    private static let largestRead: Int64 = 64 << 10
+
     /// Whether the body is received only once it has a reader or the request a handler.
     let waitsForReader: Bool
     /// The largest body that is kept in memory, in bytes.
@@ -144,6 +147,25 @@ final class DataReceiver: BodyReceiver {
             state.sink = .memory(data)
         }
         return .proceed
+    }
+
+    /// Reads a piece of a body that stays in memory to where it stays. `nil` also if that fails: the error is then that of reading it as bytes.
+    func receive(_ range: FileRange) throws -> Int64? {
+        // Where the first piece is validated, it has to come as bytes.
+        guard !waitsForReader else { return nil }
+        let count = min(range.count, Self.largestRead)
+        let received = state.withLock { state -> (count: Int64, progress: ProgressReporter?)? in
+            guard case .memory(var data) = state.sink, state.refused == nil, state.count + range.count <= Int64(limit) else { return nil }
+            // As in `append`.
+            state.sink = .memory(Data())
+            defer { state.sink = .memory(data) }
+            guard data.append(range, count: Int(count), of: state.total) else { return nil }
+            state.count += count
+            return (state.count, state.progress)
+        }
+        guard let received else { return nil }
+        received.progress?.update(completed: received.count)
+        return count
     }
 
     // MARK: Refused bodies
@@ -266,7 +288,26 @@ extension Data {
             self = Data(bytes: start, count: piece.count)
             return
         }
-        reserveCapacity(Int(Swift.min(announced, Self.largestReservation)))
+        reserve(announced)
         append(contentsOf: piece)
+    }
+
+    /// Appends the first bytes of a range of a file, of a body with an announced length. Returns `false`, and appends none, if they can't be
+    /// read.
+    fileprivate mutating func append(_ range: FileRange, count added: Int, of announced: Int64) -> Bool {
+        if isEmpty { reserve(announced) }
+        let start = count
+        count += added
+        let read = withUnsafeMutableBytes { memory in
+            try? Descriptor.read(
+                into: UnsafeMutableRawBufferPointer(rebasing: memory[start...]), at: range.offset, from: range.descriptor)
+        }
+        guard read != added else { return true }
+        count = start
+        return false
+    }
+
+    private mutating func reserve(_ announced: Int64) {
+        reserveCapacity(Int(Swift.min(Swift.max(announced, 0), Self.largestReservation)))
     }
 }

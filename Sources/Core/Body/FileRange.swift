@@ -10,7 +10,7 @@ struct FileRange {
     let count: Int64
 }
 
-/// An observer that may write a body to a file of its own without reading it into memory.
+/// An observer that may take a body from a file: to one of its own without reading it, or to where it stays in memory.
 protocol FileRangeObserver: TransferObserver {
     /// A range of a stored body is next. The observer takes as many of its first bytes as can be taken without delaying others.
     ///

@@ -78,7 +78,12 @@ package final class Descriptor: @unchecked Sendable {  // only `close()` changes
     /// Fills a buffer with bytes at an offset, without a change of the position, and returns their number: fewer than there is room for only
     /// at the end of the file.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
-        try Self.repeated(buffer.count) { done in
+        try Self.read(into: buffer, at: offset, from: number)
+    }
+
+    /// Fills a buffer like ``read(into:at:)``, from a descriptor that belongs to others.
+    package static func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, from number: Int32) throws(SystemError) -> Int {
+        try repeated(buffer.count) { done in
             pread(number, buffer.baseAddress.map { $0 + done }, buffer.count - done, off_t(offset) + off_t(done))
         }
     }

@@ -10,7 +10,8 @@ import Testing
 
 @testable import CurlewCore
 
-/// Downloads of what the store on disk has: copied from its file, without passing through memory where the system can do that.
+/// Downloads of what the store on disk has: copied from its file, without passing through memory where the system can do that. Requests whose
+/// body stays in memory read it to there.
 @Suite(.timeLimit(.minutes(1))) struct CachedDownloadTests {
     private let directory: TemporaryDirectory
     /// More than is copied at once.
@@ -78,6 +79,64 @@ import Testing
         let target = directory.file("target")
         try file.move(to: target, replacing: true, creatingDirectories: false)
         #expect(try Data(contentsOf: target) == Data("headtail".utf8))
+    }
+
+    @Test(arguments: [0, 77]) func `A body in memory is read from a file to where it stays`(_ offset: Int) throws {
+        let source = try source(offset)
+        let receiver = DataReceiver(limit: body.count)
+        let progress = receiver.downloadProgress.progress
+        var count: Int64 = 0
+        while count < Int64(body.count) {
+            let range = FileRange(descriptor: source.fileDescriptor, offset: Int64(offset) + count, count: Int64(body.count) - count)
+            let taken = try #require(try receiver.receive(range))
+            // Not all at once, which would delay others.
+            try #require(taken > 0 && taken < 1 << 20)
+            count += taken
+            #expect(receiver.receivedCount == count && progress.completedUnitCount == count)
+        }
+        #expect(receiver.data == body)
+    }
+
+    @Test func `What can't be read to memory leaves the body as it is`() throws {
+        let source = try source(0)
+        let whole = FileRange(descriptor: source.fileDescriptor, offset: 0, count: Int64(body.count))
+        let receiver = DataReceiver(limit: body.count + 3)
+        #expect(try Data("head".utf8).withUnsafeBytes { try receiver.receive($0) } == .proceed)
+        // Over the limit, partly behind the end, and not open.
+        #expect(try receiver.receive(whole) == nil)
+        #expect(try receiver.receive(FileRange(descriptor: source.fileDescriptor, offset: Int64(body.count) - 5, count: 10)) == nil)
+        #expect(try receiver.receive(FileRange(descriptor: -1, offset: 0, count: 10)) == nil)
+        #expect(receiver.data == Data("head".utf8) && receiver.receivedCount == 4)
+        // For a reader, and where the first piece is validated.
+        let reading = DataReceiver(limit: .max)
+        _ = reading.makeBuffer {}
+        #expect(try reading.receive(whole) == nil && reading.receivedCount == 0)
+        #expect(try DataReceiver(limit: .max, waitsForReader: true).receive(whole) == nil)
+    }
+
+    // MARK: Requests
+
+    @Test func `A request of what is stored has its bytes, as far as its limit allows`() async throws {
+        let (manager, mock) = manager()
+        let url = "http://mock/a"
+        #expect(await manager.request(url).serializingData().response.value == body)
+        for (range, expected) in [("bytes=100000-1999999", body[100_000..<2_000_000]), ("bytes=0-", body[...])] {
+            let request = manager.request(url, headers: ["Range": range])
+            #expect(await request.serializingData().response.value == Data(expected))
+            #expect(request.progress.completedUnitCount == Int64(expected.count))
+        }
+        var streamed = Data()
+        for try await piece in manager.streamRequest(url).bodyStream() { streamed += piece }
+        #expect(streamed == body)
+        let limited = manager.request(url, options: RequestOptions(maximumBodySize: 1_000_000))
+        #expect(kindOf(await limited.serializingData().response.error) == .tooLarge)
+        for _ in 0..<10 {
+            let cancelled = manager.request(url)
+            cancelled.cancel()
+            let response = await cancelled.serializingData().response
+            #expect(isCancelled(response.error) || response.value == body)
+        }
+        #expect(mock.requests.count == 1)
     }
 
     // MARK: Downloads
