@@ -241,10 +241,9 @@ final class CachedTransfer: TransferHandle {
         _ served: Served, as outcome: TransferMetrics.CacheOutcome, _ reason: CacheReason, metrics: TransferMetrics = TransferMetrics(),
         received: HTTPHeaders = HTTPHeaders()
     ) {
-        let pump = ResponsePump(id: id, observer: observer, queue: transport.queue) { [self] in
-            enter(.complete)
-            transport.running.remove(self)
-        }
+        let pump = ResponsePump(
+            id: id, observer: observer, queue: transport.queue, willComplete: { [self] in enter(.complete) },
+            didComplete: { [self] in transport.running.remove(self) })
         let (isOver, failure) = state.withLock { state in
             // A cancellation may have completed the transfer on the queue meanwhile.
             guard !state.isComplete else { return (true, state.failure) }
@@ -315,8 +314,8 @@ final class CachedTransfer: TransferHandle {
         if case .complete = enter(.complete) { return }
         // If a response was stored, or could not be, the flight has ended before.
         endFlight(.abandoned)
-        transport.running.remove(self)
         observer.transfer(id, didComplete: outcome)
+        transport.running.remove(self)
     }
 }
 

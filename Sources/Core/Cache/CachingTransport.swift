@@ -44,11 +44,8 @@ final class CachingTransport: ForwardingTransport {
 
     func shutDown() { running.shutDown(with: base) { $0.shutDown() } }
 
-    /// Waits for the base transport, then for the cache's writes.
-    func waitUntilShutDown() async {
-        await base.waitUntilShutDown()
-        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
-    }
+    /// Waits for the base transport and the transfers, then for the cache's writes.
+    func waitUntilShutDown() async { await running.waitUntilShutDown(with: base, queue: queue) }
 
     /// Validates a stale response that was served (RFC 5861, section 3): one transfer for each URL and partition at a time, which ends with
     /// the session, and not with the request or by its limits.

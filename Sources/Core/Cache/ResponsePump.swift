@@ -44,16 +44,22 @@ final class ResponsePump: TransferHandle {
     private let queue: DispatchQueue
     private let startDate = Date()
     private let willComplete: @Sendable () -> Void
+    private let didComplete: @Sendable () -> Void
     private let state = Lock(State())
 
     /// - Parameters:
     ///   - queue: serial; the events are delivered there.
-    ///   - willComplete: called there before the completion is delivered.
-    init(id: Int, observer: any TransferObserver, queue: DispatchQueue, willComplete: @escaping @Sendable () -> Void) {
+    ///   - willComplete: called before the completion is delivered, on the same thread.
+    ///   - didComplete: called after it.
+    init(
+        id: Int, observer: any TransferObserver, queue: DispatchQueue, willComplete: @escaping @Sendable () -> Void,
+        didComplete: @escaping @Sendable () -> Void = {}
+    ) {
         self.id = id
         self.observer = observer
         self.queue = queue
         self.willComplete = willComplete
+        self.didComplete = didComplete
     }
 
     // MARK: Any thread
@@ -149,6 +155,7 @@ final class ResponsePump: TransferHandle {
                 metrics.total = .seconds(max(Date().timeIntervalSince(startDate), 0))
             }
             observer.transfer(id, didComplete: TransferCompletion(error: outcome.error, metrics: metrics, trailers: outcome.trailers))
+            didComplete()
         }
     }
 

@@ -31,11 +31,8 @@ final class ProtocolTransport: ForwardingTransport {
 
     func shutDown() { running.shutDown(with: base) { $0.shutDown() } }
 
-    /// Waits for the base transport, then for the calls of the classes.
-    func waitUntilShutDown() async {
-        await base.waitUntilShutDown()
-        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
-    }
+    /// Waits for the base transport and the transfers, then for the calls of the classes.
+    func waitUntilShutDown() async { await running.waitUntilShutDown(with: base, queue: queue) }
 }
 
 /// A transfer that is offered to the classes: the first that accepts the request loads it, else the base transport does.

@@ -10,9 +10,6 @@ final class CoalescingTransport: ForwardingTransport {
         /// The transfers that may be joined, by the end of their URL's hash; the others with the same one follow the first. A dictionary
         /// would hash the hash.
         fileprivate var open = [SharedTransfer?](repeating: nil, count: 1_024)
-        /// The transfers that several requests share, until they end.
-        fileprivate var shared: [ObjectIdentifier: SharedTransfer] = [:]
-        fileprivate var isShutDown = false
     }
 
     let base: any Transport
@@ -21,6 +18,8 @@ final class CoalescingTransport: ForwardingTransport {
     private let isSelective: Bool
     private let hash: TextHash
     private let state = Lock(State())
+    /// The transfers that several requests share, until the last of these has ended.
+    let shared = RunningTransfers<SharedTransfer>()
 
     init(_ base: any Transport, _ policy: Coalescing, _ reporter: PolicyReporter, hash: TextHash = TextHash()) {
         self.base = base
@@ -29,8 +28,6 @@ final class CoalescingTransport: ForwardingTransport {
         self.hash = hash
         isSelective = policy.isSelective
     }
-
-    var isShutDown: Bool { withState { $0.isShutDown } }
 
     /// Runs `body` with exclusive access to the transfers.
     func withState<R>(_ body: (inout State) -> R) -> R { state.withLock(body) }
@@ -55,28 +52,21 @@ final class CoalescingTransport: ForwardingTransport {
         reporter.report(.coalescing, policy.name, origin.map { "\($0.scheme)://\($0.host):\($0.port)" } ?? "", .coalesced, request)
     }
 
-    func shutDown() {
-        // A response that is on its way is none to a request that comes after the end.
-        withState { $0.isShutDown = true }
-        base.shutDown()
-        // A suspended transfer would be completed only when it is resumed.
-        for transfer in withState({ Array($0.shared.values) }) { transfer.fail(with: CurlewError.sessionInvalidated) }
-    }
+    /// A suspended transfer would be completed only when it is resumed.
+    func shutDown() { shared.shutDown(with: base) { $0.fail(with: CurlewError.sessionInvalidated) } }
 
-    func waitUntilShutDown() async {
-        await base.waitUntilShutDown()
-        await withCheckedContinuation { continuation in reporter.context.queue.async { continuation.resume() } }
-    }
+    func waitUntilShutDown() async { await shared.waitUntilShutDown(with: base, queue: reporter.context.queue) }
 }
 
 extension CoalescingTransport.State {
     /// Finds the transfer of an equal request for one that is started, or makes its own.
     mutating func transfer(for request: JoiningRequest, hash: Int) -> (transfer: SharedTransfer, isNew: Bool) {
         let place = hash & (open.count - 1)
-        var other = isShutDown ? nil : open[place]
+        var other = open[place]
         while let present = other {
-            if present.hash == hash, present.request.isEquivalent(to: request.request) {
-                if present.add(request) { shared[ObjectIdentifier(present)] = present }
+            // A response that is on its way is none to a request that comes after the session's end.
+            if present.hash == hash, present.request.isEquivalent(to: request.request), request.transport.shared.insert(present) {
+                present.add(request)
                 return (present, false)
             }
             other = present.next
@@ -96,11 +86,5 @@ extension CoalescingTransport.State {
         guard var other = open[place], other !== transfer else { return open[place] = transfer.next }
         while let next = other.next, next !== transfer { other = next }
         other.next = transfer.next
-    }
-
-    /// The last of the requests of a transfer has ended.
-    mutating func forget(_ transfer: SharedTransfer) {
-        close(transfer)
-        shared[ObjectIdentifier(transfer)] = nil
     }
 }

@@ -87,7 +87,7 @@ final class JoiningRequest: TransferHandle, @unchecked Sendable {  // the state 
         }
         if stage == .made { return observer.completeUnstarted(id) }
         // What was started ends with the session then, though its start may be on its way.
-        guard let transfer, !transport.isShutDown else { return }
+        guard let transfer, !transport.shared.isShutDown else { return }
         if !transfer.cancelIfSole() { fail(with: CurlewError.cancelled) }
     }
 

@@ -39,10 +39,10 @@ extension PolicyTransfer {
 
     /// Registers the transfer until its own end, so that the session's end fails it while it waits.
     private func enterWait() {
-        let isOpen = transport.enter(self)
+        let isOpen = transport.waiting.insert(self)
         let (isComplete, failure) = state.withLock { ($0.stage == .complete, $0.failure) }
         // The wait, and the transfer, may have ended on another thread before the transport knew it.
-        if isComplete { return transport.leave(self) }
+        if isComplete { return transport.waiting.remove(self) }
         // It may have been cancelled between two waits.
         guard let failure = isOpen ? failure : failure ?? CurlewError.sessionInvalidated else { return }
         if abandonWait(with: failure) { completeIfFailed() }

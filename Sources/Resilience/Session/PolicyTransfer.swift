@@ -175,7 +175,7 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
         let stage = state.withLock { state in
             defer { if state.stage == .made { state.stage = .complete } }
             // What was started ends with the session then, though its start may be on its way.
-            guard state.stage == .made || !transport.isShutDown else { return Stage.complete }
+            guard state.stage == .made || !transport.waiting.isShutDown else { return Stage.complete }
             if state.stage == .sent {
                 state.failure = CurlewError.cancelled
                 state.first?.cancel()
@@ -261,7 +261,8 @@ final class PolicyTransfer: TransferHandle, TransferObserver, @unchecked Sendabl
     }
 
     func complete(_ completion: TransferCompletion, _ end: End) {
-        if end.hasWaited { transport.leave(self) }
+        // With its completion delivered: the session's end waits for that.
+        defer { if end.hasWaited { transport.waiting.remove(self) } }
         if !end.isSent, let permit = held.permit, let slot = runtime.rates?.slot(for: request) {
             slot.withLock { $0.giveBack(permit) }
         }

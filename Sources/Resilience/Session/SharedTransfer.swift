@@ -43,12 +43,10 @@ final class SharedTransfer: TransferObserver, @unchecked Sendable {  // each var
         requests = .one(first)
     }
 
-    /// A request joins the transfer, while it is open; returns whether it is the first to do so. Inside of the transport's lock.
-    func add(_ request: JoiningRequest) -> Bool {
+    /// A request joins the transfer, while it is open. Inside of the transport's lock.
+    func add(_ request: JoiningRequest) {
         request.begin(with: interim)
-        let all = all + [request]
-        requests = .several(all)
-        return all.count == 2
+        requests = .several(all + [request])
     }
 
     func begin() {
@@ -162,11 +160,12 @@ final class SharedTransfer: TransferObserver, @unchecked Sendable {  // each var
 
     /// One of several requests has ended.
     func remove(_ request: JoiningRequest) {
-        transport.withState { transport in
+        transport.withState { state in
             let others = all.filter { $0 !== request }
             requests = others.isEmpty ? .none : .several(others)
             guard others.isEmpty else { return updateSuspension() }
-            transport.forget(self)
+            state.close(self)
+            transport.shared.remove(self)
             handle?.cancel()
         }
         resumeIfEmptied()

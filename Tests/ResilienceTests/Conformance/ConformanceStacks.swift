@@ -229,7 +229,8 @@ enum ConformanceStacks {
     private static func policyProblems(of transport: any Transport) -> [String] {
         var problems: [String] = []
         if let policies = transport as? PolicyTransport {
-            if policies.waitingCount > 0 { problems.append("\(policies.waitingCount) transfers wait for policies") }
+            let waiting = policies.waiting.all
+            if !waiting.isEmpty { problems.append("\(waiting.count) transfers wait for policies") }
             for table in [policies.runtime.places, policies.runtime.compartments] {
                 let held = table?.slot(reported: limiterGroup).withLock { places in
                     places.limiter.inFlight + places.limiter.queued + places.waiting.count

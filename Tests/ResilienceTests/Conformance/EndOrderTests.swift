@@ -4,11 +4,13 @@ import CurlewResilience
 import CurlewTestSupport
 import CurlewTesting
 import CurlewTransport
+import Dispatch
 import Testing
 
 @testable import CurlewCore
 
-/// What a session's end is the reason for stays so, if it is cancelled while its start is on its way.
+/// What a session's end is the reason for stays so, if it is cancelled while its start is on its way; and the end is reported when all have
+/// ended.
 @Suite(.timeLimit(.minutes(1))) struct EndOrderTests {
     /// Where users' code is called during a start.
     enum Place: CaseIterable {
@@ -76,5 +78,74 @@ import Testing
         #expect(wasRun.withLock { $0 })
         await transport.waitUntilShutDown()
         unstarted.cancel()
+    }
+
+    /// What a transport in front of another one has, when the other one ends.
+    enum Layer: CaseIterable {
+        /// Transfers that wait for the place of one that ends.
+        case limiter
+        /// Suspended requests that share a transfer.
+        case coalescing
+        /// A suspended response that was stored.
+        case cache
+
+        var count: Int { self == .limiter ? 20 : 2 }
+
+        func configure(_ configuration: inout SessionConfiguration) {
+            switch self {
+            case .limiter: configuration.use(Resilience(concurrency: ConcurrencyLimiter(.fixed(1), group: .session)))
+            case .coalescing: configuration.use(Resilience(coalescing: Coalescing()))
+            case .cache: configuration.cache = .memory()
+            }
+        }
+    }
+
+    /// Has its shut-down return when a gate is opened.
+    private final class HeldEnd: ForwardingTransport {
+        let base: any Transport
+        let gate = Gate()
+
+        init(_ base: any Transport) { self.base = base }
+
+        func shutDown() {
+            base.shutDown()
+            gate.arrive()
+            _ = gate.wait()
+        }
+    }
+
+    @Test(arguments: Layer.allCases)
+    func `The end is reported when all have ended, though the base transport ends first`(_ layer: Layer) async {
+        var configuration = SessionConfiguration()
+        layer.configure(&configuration)
+        let response = MockResponse.text("stored").header("Cache-Control", "max-age=60")
+        let base = HeldEnd(MockTransport(layer == .cache ? response : .stalled))
+        let manager = SessionManager(configuration: configuration, transport: base)
+        let transport = manager.session.transport
+        if layer == .cache { #expect(await manager.request("http://mock/").serializingData().response.error == nil) }
+        let observer = ErrorObserver()
+        for id in 0..<layer.count {
+            let handle = transport.makeTransfer(TransferRequest(url: "http://mock/"), id: id, observer: observer)
+            if layer != .limiter { handle.setSuspended(true) }
+            handle.start()
+        }
+        let completed = Log<Int>()
+        Task {
+            await transport.waitUntilShutDown()
+            completed.append(observer.errors.count)
+        }
+        DispatchQueue.global().async { transport.shutDown() }
+        #expect(await base.gate.arrivals())
+        // What is not right reports the end now.
+        await base.waitUntilShutDown()
+        for _ in 0..<10 {
+            await withCheckedContinuation { continuation in
+                manager.session.queue.async { continuation.resume() }
+            }
+        }
+        base.gate.open()
+        await completed.wait(for: 1)
+        #expect(completed.elements == [layer.count])
+        manager.invalidateAndCancel()
     }
 }

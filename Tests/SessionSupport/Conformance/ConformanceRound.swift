@@ -165,10 +165,18 @@ package struct ConformanceRound: Sendable {
         }
         if let turns = scenario.shutDown {
             await yieldTurns(turns)
+            // Waiting may begin before the end does.
+            let incomplete = Log<[String]>()
+            Task { [observers] in
+                await built.transport.waitUntilShutDown()
+                incomplete.append(Self.incomplete(observers))
+            }
             round.shutDown()
             if scenario.cancelsAtEnd { for observer in observers { observer.perform(.cancel) } }
             for plan in scenario.late { observers.append(await start(plan, built, round)) }
             await expectEnd(built.transport, observers)
+            if !(await within(Self.limit) { await incomplete.wait(for: 1) }) { problems.append("the end is not reported twice") }
+            for problem in incomplete.elements.joined() { problems.append(problem) }
         } else {
             for observer in observers { await cancelUnending(observer) }
         }
@@ -213,9 +221,12 @@ package struct ConformanceRound: Sendable {
     /// All transfers have completed when the end of the transport is reported.
     private func expectEnd(_ transport: any Transport, _ observers: [CheckedObserver]) async {
         guard await ends(transport) else { return problems.append("the transport does not end") }
-        for observer in observers where observer.plan.isStarted && observer.plan.before.isEmpty && !observer.isComplete {
-            problems.append("\(observer.plan): not complete at the end of the transport")
-        }
+        for problem in Self.incomplete(observers) { problems.append(problem) }
+    }
+
+    private static func incomplete(_ observers: [CheckedObserver]) -> [String] {
+        observers.filter { $0.plan.isStarted && $0.plan.before.isEmpty && !$0.isComplete }
+            .map { "\($0.plan): not complete at the end of the transport" }
     }
 
     private func ends(_ transport: any Transport) async -> Bool { await transport.ends(within: Self.limit) }
