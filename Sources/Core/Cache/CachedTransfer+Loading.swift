@@ -116,7 +116,9 @@ extension CachedTransfer: TransferObserver {
     /// Runs what may block, or run users' code, on the queue; with a store in memory, in place.
     private func later(_ body: @escaping @Sendable () -> Void) {
         enter(.storing)
-        if store.isInMemory { body() } else { transport.queue.async(execute: body) }
+        // One that was ended when the base transport had completed it already: nothing else does what its end asks for.
+        let run: @Sendable () -> Void = { if !self.completeIfFailed() { body() } }
+        if store.isInMemory { run() } else { transport.queue.async(execute: run) }
     }
 
     /// Whether a transfer has failed for reasons of the host or the way to it, so that a stale response may be served.

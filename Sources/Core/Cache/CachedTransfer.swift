@@ -101,14 +101,17 @@ final class CachedTransfer: TransferHandle {
     // The calls of handles are made inside of the lock, so that they get them in the order in which this one has got them.
 
     func start() {
-        let isFirst = state.withLock { state in
-            guard case .made = state.stage else { return false }
+        let (isFirst, isRefused) = state.withLock { state in
+            guard case .made = state.stage else { return (false, false) }
             state.stage = .lookingUp
-            if !transport.running.insert(self) { state.failure = CurlewError.sessionInvalidated }
-            return true
+            guard !transport.running.insert(self) else { return (true, false) }
+            state.failure = CurlewError.sessionInvalidated
+            return (true, true)
         }
         guard isFirst else { return }
-        if store.isInMemory || cacheRequest.mode == .ignoresStored { lookUp() } else { transport.queue.async { self.lookUp() } }
+        // A refused one completes before this returns.
+        let isInPlace = isRefused || store.isInMemory || cacheRequest.mode == .ignoresStored
+        if isInPlace { lookUp() } else { transport.queue.async { self.lookUp() } }
     }
 
     func cancel() {

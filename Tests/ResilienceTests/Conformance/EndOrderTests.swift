@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
 import CurlewHTTP
 import CurlewResilience
 import CurlewTestSupport
@@ -146,6 +147,55 @@ import Testing
         base.gate.open()
         await completed.wait(for: 1)
         #expect(completed.elements == [layer.count])
+        manager.invalidateAndCancel()
+    }
+
+    /// A transfer that has completed when it is cancelled, though its observer does not know it yet.
+    private final class CompletedTransport: Transport {
+        private final class Handle: TransferHandle {
+            private let body: @Sendable () -> Void
+
+            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+
+            func start() { body() }
+            func cancel() {}
+            func setSuspended(_ suspended: Bool) {}
+            func resumeReceiving() {}
+        }
+
+        let started = Inbox<(id: Int, observer: any TransferObserver)>()
+
+        func makeTransfer(_ request: TransferRequest, id: Int, observer: any TransferObserver) -> any TransferHandle {
+            Handle { self.started.put((id, observer)) }
+        }
+
+        func makeStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) -> any StreamHandle {
+            preconditionFailure("the test opens no stream")
+        }
+
+        func shutDown() {}
+    }
+
+    @Test(arguments: [true, false])
+    func `A request is not asked whether to store a response if it was ended before`(_ isSessionEnd: Bool) async {
+        let base = CompletedTransport()
+        var configuration = SessionConfiguration()
+        configuration.urlCache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        let manager = SessionManager(configuration: configuration, transport: base)
+        // It would never answer.
+        manager.delegate.dataTaskWillCacheResponse = { _, _, _, _ in Issue.record("asked") }
+        let request = manager.request("http://mock/")
+        let (id, observer) = await base.started[0]
+        #expect(observer.transfer(id, didReceive: ResponseHead(statusCode: 200, headers: ["Cache-Control": "max-age=60"])) == .proceed)
+        if isSessionEnd { manager.session.transport.shutDown() } else { request.cancel() }
+        observer.transfer(id, didComplete: TransferCompletion(error: nil, metrics: TransferMetrics()))
+        let error = await request.serializingData().response.error
+        switch error {
+        case CurlewError.sessionInvalidated?: #expect(isSessionEnd)
+        case CurlewError.cancelled?: #expect(!isSessionEnd)
+        default: Issue.record("\(String(describing: error))")
+        }
+        await manager.session.transport.waitUntilShutDown()
         manager.invalidateAndCancel()
     }
 }
