@@ -46,16 +46,19 @@ import Testing
         func makeAsyncIterator() -> Iterator { Iterator(ended) }
     }
 
-    /// A sequence that gives the pieces and then waits for its cancellation.
-    private static func waiting(_ pieces: [Data], _ ended: Log<Bool>) -> AsyncStream<Data> {
-        let (stream, continuation) = AsyncStream.makeStream(of: Data.self)
-        for piece in pieces { continuation.yield(piece) }
-        continuation.onTermination = {
-            if case .cancelled = $0 { ended.append(true) }
-            // Kept until then, as a stream without a continuation ends.
-            _ = continuation
+    /// A sequence that gives a piece and then waits for its cancellation.
+    ///
+    /// - Parameter waits: notes that it waits: one that is ended before it is asked for a second piece is not asked, and not cancelled.
+    private static func waiting(_ piece: Data, _ waits: Log<Void>, _ ended: Log<Bool>) -> AsyncStream<Data> {
+        let left = Lock<Data?>(piece)
+        return AsyncStream {
+            if let piece = left.withLock({ $0.take() }) { return piece }
+            waits.append(())
+            try? await Task.sleep(for: .seconds(3_600))
+            return nil
+        } onCancel: {
+            ended.append(true)
         }
-        return stream
     }
 
     @Test("a sequence of unknown length is chunked, one of known length is not", arguments: [0, 1, 5_000_000], [true, false])
@@ -210,10 +213,18 @@ import Testing
     }
 
     @Test("a refusal ends a sequence that gives nothing") func earlyRefusalOfSilence() async throws {
-        let server = try LoopbackServer(bodies: { _ in .refused(.status(413)) }) { _, _ in nil }
-        let ended = Log<Bool>()
-        let response = await manager.upload(Self.waiting([Data("a".utf8)], ended), to: server.url("/")).validate().serializingData()
-            .response
+        let gate = Gate()
+        let handling: @Sendable (ServerRequest) -> LoopbackServer.BodyHandling = { _ in
+            _ = gate.wait()
+            return .refused(.status(413))
+        }
+        let server = try LoopbackServer(bodies: handling) { _, _ in nil }
+        let (waits, ended) = (Log<Void>(), Log<Bool>())
+        let request = manager.upload(Self.waiting(Data("a".utf8), waits, ended), to: server.url("/")).validate()
+        async let answer = request.serializingData().response
+        await waits.wait(for: 1)
+        gate.open()
+        let response = await answer
         #expect(response.error?.unacceptableStatus == 413 || response.error?.transferFailure?.kind == .connectionLost)
         await ended.wait(for: 1)
     }
@@ -231,13 +242,16 @@ import Testing
         }
         defer { gate.open() }
         let ended = Log<Bool>()
-        let manager = makeManager { if ending == .timeout { $0.totalTimeout = .seconds(1) } }
+        // Not before the sequence waits.
+        let manager = makeManager { if ending == .timeout { $0.totalTimeout = .seconds(4) } }
+        let waits = Log<Void>()
         let request =
             isFull
             ? manager.upload(Endless(ended: ended), to: server.url("/"))
-            : manager.upload(Self.waiting([Data("a".utf8)], ended), to: server.url("/"))
+            : manager.upload(Self.waiting(Data("a".utf8), waits, ended), to: server.url("/"))
         let task = Task { await request.serializingData().response.error }
         #expect(await gate.arrivals())
+        if !isFull { await waits.wait(for: 1) }
         switch ending {
         case .cancel: request.cancel()
         case .task: task.cancel()
