@@ -91,25 +91,33 @@ final class RedisNode: ServerProcess {
         self.directory = directory
         self.arguments = arguments
         self.readiness = readiness
-        process = Lock(try await place.start(arguments))
-        try await ready()
+        process = Lock(try await Self.started(readiness) { try await place.start(arguments) })
     }
 
-    private func ready() async throws {
-        let process = process.withLock { $0 }
-        var output: [String] = []
-        while let line = await process.readLine() {
-            if line.lowercased().contains(readiness) { return }
-            output.append(line)
+    /// Starts a process, and waits until it is ready. Where one of its ports was taken since it was chosen, by a connection of another test, it
+    /// is started again until that has ended.
+    static func started(
+        _ readiness: String = "ready to accept connections", _ start: () async throws -> ChildProcess
+    ) async throws -> ChildProcess {
+        let end = ContinuousClock.now + .seconds(30)
+        while true {
+            let process = try await start()
+            var output: [String] = []
+            while let line = await process.readLine() {
+                if line.lowercased().contains(readiness) { return process }
+                output.append(line)
+            }
+            guard output.contains(where: { $0.contains("Address already in use") }), .now < end else {
+                throw TestError("redis-server ended before it was ready: \(output.suffix(3))")
+            }
+            try await Task.sleep(for: .milliseconds(100))
         }
-        throw TestError("redis-server ended before it was ready: \(output.suffix(3))")
     }
 
     /// Starts it again after its end, without what it knew.
     func restart() async throws {
-        let started = try await place.start(arguments)
+        let started = try await Self.started(readiness) { try await place.start(arguments) }
         process.withLock { $0 = started }
-        try await ready()
     }
 
     /// A client of this server alone, for the tests' own questions.

@@ -47,8 +47,8 @@ final class RedisServer: ServerProcess {
         let secure = isSecure ? (try Self.freePort(), try CertificateAuthority()) : nil
         self.secure = secure
         self.options = try options + (secure.map { [directory] in try Self.options(of: $0, in: directory, besides: options) } ?? [])
-        process = Lock(try Self.start(directory, self.options))
-        try await ready()
+        let (directory, options) = (directory, self.options)
+        process = Lock(try await RedisNode.started { try Self.start(directory, options) })
     }
 
     private static func options(
@@ -77,14 +77,6 @@ final class RedisServer: ServerProcess {
                 + options)
     }
 
-    private func ready() async throws {
-        let process = process.withLock { $0 }
-        while let line = await process.readLine() {
-            if line.lowercased().contains("ready to accept connections") { return }
-        }
-        throw TestError("redis-server ended before it was ready")
-    }
-
     /// A configuration for the server, patient enough for a loaded machine unless told otherwise.
     func configuration(timeout: Duration = .seconds(5)) -> RedisConfiguration {
         var configuration = RedisConfiguration(secure.map { .tls(host: "localhost", port: $0.port) } ?? .unix(path: socket))
@@ -102,9 +94,8 @@ final class RedisServer: ServerProcess {
     func restart() async throws {
         await kill()
         try? FileManager.default.removeItem(atPath: socket)
-        let started = try Self.start(directory, options)
+        let started = try await RedisNode.started { try Self.start(directory, options) }
         process.withLock { $0 = started }
-        try await ready()
     }
 
     deinit { process.withLock { $0.send(SIGKILL) } }
