@@ -52,7 +52,7 @@ final class CoalescingTransport: ForwardingTransport {
         reporter.report(.coalescing, policy.name, origin.map { "\($0.scheme)://\($0.host):\($0.port)" } ?? "", .coalesced, request)
     }
 
-    /// A suspended transfer would be completed only when it is resumed.
+    // Suspended requests that share a transfer would complete only when they are resumed.
     func shutDown() { shared.shutDown(with: base) { $0.fail(with: CurlewError.sessionInvalidated) } }
 
     func waitUntilShutDown() async { await shared.waitUntilShutDown(with: base, queue: reporter.context.queue) }
