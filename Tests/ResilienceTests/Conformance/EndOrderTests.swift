@@ -182,8 +182,10 @@ import Testing
         var configuration = SessionConfiguration()
         configuration.urlCache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
         let manager = SessionManager(configuration: configuration, transport: base)
-        // It would never answer.
-        manager.delegate.dataTaskWillCacheResponse = { _, _, _, _ in Issue.record("asked") }
+        manager.delegate.dataTaskWillCacheResponse = { _, _, _, completion in
+            Issue.record("asked")
+            completion(nil)
+        }
         let request = manager.request("http://mock/")
         let (id, observer) = await base.started[0]
         #expect(observer.transfer(id, didReceive: ResponseHead(statusCode: 200, headers: ["Cache-Control": "max-age=60"])) == .proceed)
@@ -196,6 +198,23 @@ import Testing
         default: Issue.record("\(String(describing: error))")
         }
         await manager.session.transport.waitUntilShutDown()
+        manager.invalidateAndCancel()
+    }
+
+    @Test func `With a store that may block, a transfer that is started after the end completes within its start`() async {
+        var configuration = SessionConfiguration()
+        configuration.urlCache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        let manager = SessionManager(configuration: configuration, transport: MockTransport(.status(204)))
+        let transport = manager.session.transport
+        transport.shutDown()
+        await transport.waitUntilShutDown()
+        let observer = ErrorObserver()
+        transport.makeTransfer(TransferRequest(url: "http://mock/"), id: 1, observer: observer).start()
+        let errors = observer.errors.elements
+        guard errors.count == 1, case CurlewError.sessionInvalidated = errors[0] else {
+            Issue.record("\(errors)")
+            return
+        }
         manager.invalidateAndCancel()
     }
 }
