@@ -7,6 +7,16 @@
 #include <pthread.h>
 #include <sys/xattr.h>
 
+/* Has OpenSSL live as long as the process: its clean-up at exit frees what other threads are using. By the time of its first use, which may
+   be by any library, this must have been said. */
+__attribute__((constructor)) static void keep_openssl(void) {
+    enum { no_atexit = 0x00080000 }; /* OPENSSL_INIT_NO_ATEXIT */
+    int (*initialize)(uint64_t options, const void *settings);
+    *(void **)&initialize = dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto");
+    if(initialize)
+        initialize(no_atexit, NULL);
+}
+
 static pthread_once_t global_once = PTHREAD_ONCE_INIT;
 static CURLcode global_code;
 

@@ -17,4 +17,14 @@ import Testing
         #expect(statuses.allSatisfy { $0 == 0 })
         #expect(try contents(of: directory).count == 20)
     }
+
+    /// A thread that ends, or is using OpenSSL, while the process exits is not concerned by its clean-up.
+    @Test(arguments: [true, false])
+    func `OpenSSL lives as long as the process, for a request or a server`(_ hasRequest: Bool) async throws {
+        let server = try LoopbackServer.standard(recording: false)
+        let process = try hasRequest ? Probe.start("end", server.url("/bytes/1000")) : Probe.start("end")
+        let report = await Probe.Report(process)
+        #expect(report.status == 0)
+        #expect(report["made"] == 1)
+    }
 }

@@ -20,6 +20,7 @@ import Dispatch
 ///     curlew-probe soak URL COUNT        sends COUNT requests, 64 at a time; prints the memory after a tenth, and at the end
 ///     curlew-probe cancel URL COUNT      cancels COUNT requests at each stage of their lives
 ///     curlew-probe pause URL COUNT       makes COUNT transfers, and suspends and resumes them at random
+///     curlew-probe end [URL]             makes a request, if there is a URL; after the libraries' clean-up, "made" is whether OpenSSL works
 ///     curlew-probe cut                   takes its network down and up again; for a network namespace of its own
 ///     curlew-probe cache DIRECTORY NAME  stores, reads and removes entries in a shared directory; prints how many were "wrong"
 ///     curlew-probe fill DIRECTORY NAME [LIMIT]   stores entries until it is killed, or fails on the file size limit
@@ -57,6 +58,7 @@ enum Probe {
                 let environment = ProcessInfo.processInfo.environment
                 try await CancelRun(url: arguments[2], count: Int(arguments[3]) ?? 0, environment: environment).run()
             case ("pause", 4): try await PauseRun(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
+            case ("end", 2...3): try await end(after: arguments.dropFirst(2).first)
             case ("cut", 2): try await NetworkCut().run()
             case ("cache", 4...5):
                 let rounds = arguments.count == 5 ? Int(arguments[4]) ?? 0 : 600
@@ -105,6 +107,18 @@ enum Probe {
         configuration.tls.certificateAuthorityFile = ProcessInfo.processInfo.environment["CURLEW_TEST_CA"].flatMap { $0.isEmpty ? nil : $0 }
         configuration.tls.usesEnvironment = ProcessInfo.processInfo.environment["CURLEW_PROBE_ENVIRONMENT"] != "0"
         return configuration
+    }
+
+    /// Exit handlers run in the reverse order of their registration: this one after those of the libraries that are used below.
+    private static func end(after url: String?) async throws {
+        atexit { Probe.report("made", (try? CertificateAuthority()) == nil ? 0 : 1) }
+        if let url {
+            let manager = SessionManager(configuration: makeConfiguration())
+            _ = try await manager.request(url).validate().serializingData().value
+        } else {
+            _ = try CertificateAuthority()
+        }
+        exit(0)
     }
 
     private static func download(_ url: String, to file: URL) async throws {

@@ -4,9 +4,9 @@ import CurlewHTTP
 
 /// The process's event loop threads, tracked so that none runs while the process exits.
 ///
-/// `exit` runs OpenSSL's clean-up while other threads are running: a loop that uses OpenSSL at that moment, or frees OpenSSL's objects,
-/// accesses freed memory. An exit handler that runs before it therefore parks each loop at a safe point, and waits for those that are
-/// ending.
+/// If OpenSSL was used before Curlew was loaded (`keep_openssl` in CCurlew.c), `exit` runs OpenSSL's clean-up while other threads are
+/// running: a loop that uses OpenSSL at that moment, or frees OpenSSL's objects, accesses freed memory. An exit handler that runs before it
+/// therefore parks each loop at a safe point, and waits for those that are ending.
 enum LiveThreads {
     private struct State {
         var running: [ObjectIdentifier: Mailbox] = [:]
